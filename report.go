@@ -107,8 +107,8 @@ type NodeReport struct {
 	Node    string // the node's address
 	Err     error  // why the node could not be asked; the other fields are then zero
 	Version string // empty if the node refuses INFO; Role, AOF and Eviction are then unknown
-	// "master"; anything else is a problem, in Redis's own words (as are Fsync
-	// and Eviction).
+	// "master"; anything else is a problem. Role, Fsync and Eviction are in
+	// Redis's own words.
 	Role       string
 	AOF        bool          // whether the node keeps an append-only file
 	Fsync      string        // with AOF: always, everysec or no; empty if the node refuses CONFIG
@@ -119,7 +119,7 @@ type NodeReport struct {
 	// Why it refuses new locks (memory full, disk full, …), in the server's own
 	// words; nil if it accepts them.
 	Refuses error
-	// Whether it has everything that was recorded; a node that lost its data is
+	// Whether it has everything that was recorded. A node that lost its data is
 	// repaired after its guard time.
 	CaughtUp   bool
 	Repair     Repair        // the progress of its repair
@@ -128,7 +128,7 @@ type NodeReport struct {
 	Number     int           // its member number; -1 if it is not a member
 	Membership Membership    // its relation to the set
 	Warnings   []string      // problems, each with its remedy
-	// For a Redis Cluster: the servers that have buckets of names; the other
+	// For a Redis Cluster: the servers that have buckets of names. The other
 	// fields then show the worst of them.
 	Shards  []NodeReport
 	Buckets []int // for a shard: its buckets

@@ -51,8 +51,8 @@ type Claim struct {
 	Weight   int64         // number of permits; 1 except for semaphores
 	Writer   bool          // whether it is a writer of an rwmutex
 	Votes    int           // number of nodes that vote for it
-	// For a holder: only a bare majority votes for it even though another node
-	// is answering, so the hold ends if one of them is restarted.
+	// For a holder: only a bare majority votes for it although another node is
+	// answering, so restarting one of these nodes would end the hold.
 	Bare bool
 }
 
@@ -65,9 +65,9 @@ type Record struct {
 	PID   int    // ID of that process
 	ID    string // the leader's ID
 	Value string // the leader's value, such as an address
-	// When the work of a once was done, or when the leader won, by that
-	// process's clock; when the latest period started; when the result of a
-	// flight was loaded.
+	// When the work of a once was done or the leader was elected, by the clock
+	// of the process that recorded it; when the latest period started; when the
+	// result of a flight was loaded.
 	At    time.Time
 	Until time.Time // when the nodes forget it; zero: never
 	Nodes int       // number of nodes that have it; if less than a majority, the record may not last
@@ -77,8 +77,8 @@ type Record struct {
 type Node struct {
 	Node string // the node's address
 	Err  error  // why the node could not be asked; the other fields are then zero
-	// For a node that is new or lost its data: how much longer its report does
-	// not count.
+	// For a node that is new or has lost its data: how much longer its report
+	// does not count.
 	Recovering time.Duration
 	Tokens     []uint64 // tokens of the claims that it votes for
 	Queued     int      // number of claims, including those that it votes for

@@ -334,8 +334,9 @@ func release(op string, held []*hold) (lost error) {
 	return lost
 }
 
-// unlock gives all names and the turn back. It returns the names, how the first
-// of them was lost, if any was, and false if g was not locked.
+// unlock releases all names and the turn. It returns the holds that it has
+// released, and why the first lost one was lost, if any was. ok is false if g
+// was not locked.
 func (g *Group) unlock(op string) (held []*hold, lost error, ok bool) {
 	g.mu.Lock()
 	held = g.held

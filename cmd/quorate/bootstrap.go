@@ -142,8 +142,8 @@ type nodesState int
 
 const (
 	nodesBlank nodesState = iota // all are, so any of them may have lost its data
-	// Some node has recorded a set, or refuses for good: Record says what is
-	// wrong.
+	// A node has recorded a set or refuses permanently; Record's error says
+	// what is wrong.
 	nodesDiffer
 	nodesSilent // a node does not answer
 )

@@ -105,7 +105,8 @@ func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON 
 // Bounds of one round of a watcher.
 const (
 	mostListed = 1000 // names that are listed; the listing goes on in the next round
-	// Names that are looked at closely: these, and those of the listing before.
+	// How many names are inspected closely, in this listing and the previous
+	// one.
 	mostFollowed = board.MostNames / 2
 	looksAtOnce  = 16
 	listFor      = 2 * time.Second // the listing goes on in the next round

@@ -49,8 +49,8 @@ type Exchange struct {
 	sent   bool          // it was proposed to follow config, and what has become of that is not known
 	gone   int           // the member because of which it is given up, from 1 on
 	away   time.Duration // how long that has been silent
-	// When the last node of a majority of those that stay or leave was seen to
-	// have moved to config; 0: none has.
+	// When a majority of the nodes that stay or leave had been seen to have
+	// moved to config; 0: not yet.
 	moved  protocol.Time
 	began  protocol.Time // since when such a majority serves it all at once; 0: it is not known to
 	follow time.Duration // how long clients have to follow to config, see Follows

@@ -39,7 +39,7 @@ func (ch *Goal) Empty() bool {
 // Invariant: what is decided can be read again. Without that two new nodes of
 // one address end the set: no client knows any more what was decided.
 func Fits(c *nodeset.Configuration, ch Goal) bool {
-	// No lease would fit.
+	// With such a guard time no lease would fit.
 	if c.Stage != nodeset.Stable || ch.Empty() || ch.Shared != nil && ch.Shared.Guard <= 2*ch.Shared.Skew ||
 		len(ch.Add)+len(c.Members) > nodeset.MaxMembers || len(ch.Add)+len(c.Members) == len(ch.Remove) {
 		return false

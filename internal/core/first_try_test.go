@@ -39,7 +39,7 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	defer func() { assert.NoError(t, q.Close(context.Background())) }()
 	open := sync.OnceFunc(func() { close(connect) })
 	defer open()
-	q.Until(within(t), q.Members.Usable)
+	q.Until(within(t), q.Members.SetKnown)
 	s, err := q.NewSpec(Spec{Name: "n", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
 
@@ -48,7 +48,7 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	_, err = q.Acquire(short, s, true, nil)
 	require.ErrorIs(t, err, fault.ErrNoQuorum)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.False(t, q.Members.Serves(true), "no member is connected")
+	require.False(t, q.Members.CanBegin(true), "no member is connected")
 	open()
 	h, err := q.Acquire(within(t), s, true, nil)
 	require.NoError(t, err)

@@ -50,7 +50,7 @@ func (q *claims) Begin(ctx context.Context, s *Spec, try bool, o Owner) (*Pendin
 		return nil, &fault.Failure{Err: err}
 	}
 	p := &Pending{q: q, spec: s, try: try, owner: o}
-	if q.Members.Serves(try) && (s.decidesSuccessor || q.starts.tryAcquire()) {
+	if q.Members.CanBegin(try) && (s.decidesSuccessor || q.starts.tryAcquire()) {
 		p.a = q.start(s, try, o)
 	}
 	return p, nil

@@ -111,7 +111,7 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	moved.Store(true)
 	q.Nodes.At(0).Link.Reconnect(errors.New("as the test wants it"))
 	require.Eventually(t, func() bool {
-		f, _ := q.Reached()
+		f, _ := q.Unready()
 		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(), "has the data of "+c.Node(1).Addr()+", another member of this set")
 	}, time.Minute, time.Millisecond)
 	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.Set})

@@ -128,7 +128,7 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 	assert.ErrorContains(t, err, "the set "+strings.Join(c.Addrs()[:3], " "))
 	var f *fault.Failure
 	require.Eventually(t, func() (hopeless bool) { // as a call finds it that began before; not while a node is judged again
-		f, hopeless = few.Reached()
+		f, hopeless = few.Unready()
 		return hopeless
 	}, time.Minute, time.Millisecond)
 	assert.ErrorIs(t, f, fault.ErrInvalid)

@@ -51,7 +51,7 @@ func failedHandshakeEnds(t *testing.T) bool {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	n := q.Node(nodeset.Seed)
-	<-n.Ready
+	<-n.Attempted
 	open.Store(true)
 	require.Eventually(t, func() bool { return strings.Contains(n.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
 	open.Store(false)

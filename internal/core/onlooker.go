@@ -39,7 +39,7 @@ func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, er
 	for q := o.first(); ; {
 		changed := q.Members.WaitForSet()
 		c, err := o.Recorded(ctx)
-		if _, hopeless := q.Reached(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrClosed) {
+		if _, hopeless := q.Unready(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrClosed) {
 			return c, err
 		}
 		select {
@@ -97,15 +97,15 @@ func (o Onlooker) Ask(ctx context.Context, question Question) ([]NodeAnswer, pro
 		return nil, protocol.Quorums{}, &fault.Failure{Err: fault.ErrClosed}
 	}
 	q.Members.Settled(ctx)
-	if !q.Members.Usable() {
+	if !q.Members.SetKnown() {
 		f, all := q.Members.Unknown(), []NodeAnswer(nil)
 		for i, n := range f.Nodes {
 			all = append(all, NodeAnswer{Index: i, Addr: n.Addr, Err: n.Err})
 		}
 		return all, protocol.Majority(len(q.Seeds.Live())), nil
 	}
-	said, sets := o.ask(ctx, false, question)
-	return said, sets, nil
+	answers, sets := o.ask(ctx, false, question)
+	return answers, sets, nil
 }
 
 // ask is Ask for a set that is known. It waits for a node that hangs as long as
@@ -119,11 +119,11 @@ func (o Onlooker) ask(ctx context.Context, enough bool, question Question) ([]No
 	sets, home := q.Driver.Sets(), q.Members.Home()
 	keys := func(name string) script.Keys { return script.NewKeys(q.Set.Prefix, name).At(home) }
 	list := q.Nodes.Live()
-	said := make([]NodeAnswer, len(list))
+	answers := make([]NodeAnswer, len(list))
 	var all sync.WaitGroup
 	var answered atomic.Uint32
 	for i, n := range list {
-		s := &said[i]
+		s := &answers[i]
 		s.Index, s.Addr, s.Server = n.Index, n.Addr, n.Info().Addr
 		all.Go(func() {
 			if command := question(nil, s, keys); command != nil {
@@ -136,7 +136,7 @@ func (o Onlooker) ask(ctx context.Context, enough bool, question Question) ([]No
 		})
 	}
 	all.Wait()
-	return said, sets
+	return answers, sets
 }
 
 // Parts returns onlookers that together see all names: o alone, or one for each
@@ -178,7 +178,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	if s.Capacity > 1 {
 		most = 100 // those behind them count as waiters
 	}
-	said, sets := o.ask(ctx, false, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
+	answers, sets := o.ask(ctx, false, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(s.Name), most, 0)
 	})
 	// Indexed by node number.
@@ -186,7 +186,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 	var heads [peers.MaxNodes]lease.Head
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	answered, rest, at := uint32(0), time.Duration(0), map[string]map[protocol.Ticket]uint32{}
-	for _, n := range said {
+	for _, n := range answers {
 		queue, err := script.Queue{}, n.Err
 		if err == nil {
 			queue, err = script.DecodeInspect(n.Values)

@@ -75,11 +75,13 @@ func (v *State) doubts(r protocol.Request, a protocol.Answer) Doubt {
 	return NoDoubt
 }
 
-// credible reports whether a node's answer that it holds the claim counts
-// (ticketclock.go). A holder has its ticket, so only the others need to ask.
-// One node whose clock is wrong, or that keeps a forged ticket, must not draw
-// the claim after it. Where a view begins, the node may have forgotten a later
-// ticket, if the answer's is old.
+// credible reports whether a node's answer that it has the claim, with ticket
+// a.Ticket, counts (ticketclock.go). A single node with a wrong clock or a
+// forged ticket must not push the claim's ticket ahead, so a ticket beyond the
+// ceiling does not count. If the ticket is old by the node's own clock, the
+// node may have lost a later one. So an old ticket counts only if this client
+// already has a view of the node, or if every node that can attest confirms the
+// claim's ticket. A holder's ticket is final, so its answers always count.
 func (v *State) credible(now protocol.Time, p *peer, a protocol.Answer, old bool) bool {
 	if v.Window == 0 || v.phase == Holding {
 		return true

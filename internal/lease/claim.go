@@ -15,8 +15,8 @@ type Claim struct {
 	Out   []protocol.Request
 
 	beatAt protocol.Time // the next beat
-	// When a try gives up that others are ahead of on a majority; 0: not known
-	// yet. Holding: see Regroup.
+	// When a try gives up because claims are ahead of it on a majority; 0: not
+	// known yet. While holding: see Regroup.
 	giveUpAt   protocol.Time
 	countAt    protocol.Time // when a waiter that the counting rule blocks asks for the lists again
 	countPause time.Duration // the pause before countAt; it doubles each time

@@ -160,7 +160,7 @@ func (c *Claim) Up(now protocol.Time, node int) {
 	if invariant.On {
 		defer c.check(now, c.before())
 	}
-	// It may not count on the node yet: see Regroup.
+	// The claim may not count on the node yet: see Regroup.
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
 	}

@@ -19,8 +19,8 @@ type Outcome uint8
 const (
 	Asking  Outcome = iota // not decided yet
 	Settled                // a majority has the value, or has agreed on what was read
-	// A read that found a value on a minority, and a later run that keeps it
-	// from a majority.
+	// A read found a value on a minority, and a later run keeps the value from
+	// reaching a majority.
 	Inconclusive
 	Superseded // an open or a put that a later run has superseded
 	Refused    // too many nodes refuse permanently for q to be reached
@@ -34,8 +34,8 @@ type RegisterOp struct {
 	Op    protocol.Op // OpRead, OpOpen or OpPut
 	First bool        // OpPut: of a run that has not been opened
 	Over  bool        // OpPut: its claim has been lost, so no node will vote for it any more
-	// How long an answer counts: a node that loses its data takes longer than
-	// that to be caught up again.
+	// How long an answer counts. A node that loses its data takes longer than
+	// this to be caught up again.
 	Fresh       time.Duration
 	Stored      protocol.Stored
 	Nodes       int
@@ -44,11 +44,11 @@ type RegisterOp struct {
 	Absent      uint32           // nodes that are asked nothing, a bit for each
 	NodeTimeout time.Duration
 	MaxPause    time.Duration // the longest pause before a node is asked again
-	// OpRead: the caller wants Left, so the operation waits for a slow node if
-	// its answer matters.
+	// OpRead: the caller needs Left, so the operation waits for a slow node
+	// whose answer matters.
 	Alive bool
 	All   bool // OpRead: every node that answers must have the newest value in the end
-	// OpRead: a node that must have the newest value in the end, counted from
+	// OpRead: the node that must have the newest value in the end, counted from
 	// 1; 0: none.
 	Repair int
 	Out    []protocol.Request
@@ -60,14 +60,13 @@ type RegisterOp struct {
 	// whether it is adopted, refused or left open.
 	newest  protocol.Stored
 	promise protocol.Version // the newest promise that any node has shown
-	// Since when the claim of an open or a put is known to have ended; 0: it is
-	// not.
+	// When the claim of an open or a put was first known to have ended; 0: it
+	// has not.
 	gone protocol.Time
-	// Since when it needs more nodes to vote for its claim; 0: it does not, see
-	// hopeless.
+	// Since when too few nodes vote for the claim; 0: enough do. See hopeless.
 	blocked protocol.Time
-	// Answers to requests sent from then on count as evidence; 0: not set. See
-	// write and read.
+	// Only answers to requests sent from this time on count as evidence; 0: not
+	// set. See write and read.
 	evidenceFrom protocol.Time
 	peers        []registerPeer
 }
@@ -85,8 +84,8 @@ type registerPeer struct {
 	repair      bool          // the next request gives it the newest value
 	repairTried bool          // it has been given the newest value since it was last read
 	refused     bool          // it refuses permanently
-	// Answers to requests sent up to then do not count: another member had the
-	// number.
+	// Answers to requests sent before this time do not count, because another
+	// member had the number.
 	from         protocol.Time
 	pendingSince protocol.Time // when the unanswered request was sent; 0: there is none
 	askAt        protocol.Time // when to ask again; 0: not

@@ -230,6 +230,7 @@ func (q *RegisterOp) AgeAnswers(now protocol.Time, by time.Duration) {
 	q.Tick(now)
 }
 
+// Tick records that time has passed: answers may be overdue or too old.
 func (q *RegisterOp) Tick(now protocol.Time) {
 	if q.outcome == Asking {
 		q.advance(now)
@@ -289,7 +290,8 @@ func (q *RegisterOp) advance(now protocol.Time) {
 			q.retryLater(now, p, 0)
 		}
 		if p.answered && now >= p.answerSent.Add(q.Fresh) { //mutant:RuleFresh
-			// It may have forgotten since, and have been repaired with what it knew then.
+			// The node may have lost its data since, and may already have been
+			// repaired without what it reported then.
 			p.answered, p.taken = false, false
 			if p.pendingSince == 0 {
 				p.askAt = now

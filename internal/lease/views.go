@@ -87,8 +87,9 @@ type peerExtra struct {
 	limitAt       protocol.Ticket // the Resize that the node knows of; 0: none
 	shrinkPending bool            // it has not confirmed the weight of Shrink yet
 	barred        bool            // another client's key keeps all claims out there
-	// When the lease ends if the ttl does not say it: the node is recovering
-	// and has forgotten it, or clocks disagree; 0: the ttl says it.
+	// When the lease ends, if that is not after the ttl: the node is recovering
+	// and has forgotten the lease, or clocks disagree. 0: it ends after the
+	// ttl.
 	leaseEnds protocol.Time
 	earlyPush protocol.Push // a push that overtook the answer it belongs to
 }

@@ -160,6 +160,7 @@ func (m *Membership) Up(i int) {
 	m.tend()
 }
 
+// Down records that the connection to node i has ended.
 func (m *Membership) Down(i int) {
 	n := m.at(i)
 	n.up, n.ready = false, false

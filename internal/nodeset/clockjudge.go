@@ -69,7 +69,7 @@ func (c *Clocks) Read(node int, r Reading) (counts bool) {
 	}
 	c.Tick(r.Received)
 	if k.open && k.blamed {
-		// The node has not begun another incarnation yet.
+		// The node has not yet begun another incarnation, so make it begin one.
 		c.Out = append(c.Out, ClockEvent{Kind: ClockMark, Node: node})
 	}
 	return !k.open //mutant:RuleDoubt=!k.open || k.doubted && !k.blamed

@@ -67,7 +67,8 @@ func (s Stamp) Ballot() Ballot {
 	return b
 }
 
-// Since returns when it was proposed, by the clock of the client that did.
+// Since returns when the configuration was proposed, by the clock of the client
+// that proposed it.
 func (s Stamp) Since() time.Time {
 	_, b, _ := s.parts()
 	return time.UnixMilli(b.millis())
@@ -244,11 +245,11 @@ type Stage uint8
 
 const (
 	Stable Stage = iota // a majority of the members is a quorum
-	// So is a majority of those that stay or leave. Those that enter take in
-	// claims, and have no vote.
+	// A majority of the nodes that stay or leave is a quorum. Nodes that enter
+	// accept claims, but have no vote.
 	Learning
-	// A quorum is a majority of those that stay or leave, and one of those that
-	// stay or enter.
+	// A quorum needs a majority of the nodes that stay or leave, and also a
+	// majority of the nodes that stay or enter.
 	Jointly
 )
 

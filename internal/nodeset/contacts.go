@@ -44,12 +44,12 @@ const (
 	SetWrong                   // the list is another one than its nodes' sets: no node is used
 	SetPending                 // its set is about to be recorded
 	SetLost                    // it is blank at the address of a member
-	// So it is, and too few members can say what the set is while it is being
-	// changed.
+	// Like SetLost, while the set is being changed: too few members can say
+	// which configuration counts.
 	SetBetween
 	SetOther   // it has another member's data
 	SetForeign // it has the data of another set
-	// It serves a later configuration, of which it is not known yet whether it
+	// It serves a later configuration, and it is not known yet whether that one
 	// was decided.
 	SetAhead
 	SetRetired // it is no member
@@ -62,8 +62,8 @@ type SetVerdict struct {
 	Shown *Configuration // that the node shows, nil for none
 	As    string         // the identity that it shows
 	Set   *Configuration // that the client counts on, nil for none
-	// Of SetLost: q members have said what the set is, and are asked whether
-	// they still do.
+	// With SetLost: q members have said which set this is, and are being asked
+	// whether they still say so.
 	Asks bool
 }
 

@@ -61,7 +61,7 @@ type NodeActionKind uint8
 
 const (
 	NodeVotes NodeActionKind = iota + 1 // a new incarnation votes: forget what is known of its clock
-	// Have Node begin another incarnation if it still has Inc, then call
+	// Make Node begin another incarnation if it still has Inc, then call
 	// Marked.
 	NodeMark
 	NodeReconnect // end the connection: the next one shows the incarnation

@@ -31,10 +31,9 @@ type Membership struct {
 	recorder
 
 	stood [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
-	// Numbers that stand for another member than before, since Group was
-	// called.
+	// Numbers that were given to another member since Group was last called.
 	reassigned uint32
-	// The configuration has begun to count since an earlier claim may have been
+	// The configuration began to count after an earlier claim may have been
 	// admitted without its nodes.
 	skipped bool
 	known   int // numbers up to here were members

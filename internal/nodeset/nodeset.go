@@ -22,14 +22,14 @@ type NodeSet struct {
 	Promised Ballot // no lower one is accepted any more
 	Accepted Ballot
 	Phase    SetPhase
-	// Of NoSet: a random word that the node was given; another one after each
-	// loss of its data. Empty: none.
+	// With NoSet: a random word that a client gave the node; the node gets
+	// another one after each loss of its data. Empty: none.
 	Life     string
 	Identity string
 	Config   *Configuration // nil: NoSet
 	Text     string         // as the node keeps it
-	// Of the server that shows it, as far as that is known. A file that is
-	// older than that may come with another run.
+	// The run id of the server that shows this, if known. An older file may
+	// come back with another run id.
 	Run string
 }
 

@@ -75,9 +75,11 @@ func (w *memberReports) remind() {
 	}
 }
 
-// Kept takes what a server answered when it was asked to store a word. The
-// members are asked at once, on the existing connections. The server gets its
-// place with the next connection, which shows whether it still has the word.
+// Kept handles the answer of a blank server that was asked to store a random
+// word (NodeSet.Life), which shows whether the server loses its data again. The
+// members are then asked about the server's place, on the existing connections.
+// The server gets its place with its next connection, which shows whether it
+// still has the word.
 func (w *memberReports) Kept(k int, has NodeSet) {
 	if w.config.Numbered(k) == nil {
 		return

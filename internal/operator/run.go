@@ -49,7 +49,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout, Fanout: q.Driver.Client.Fanout(),
 	}
 	end := x.run(ctx)
-	// Else the set is as before, and stays so.
+	// After these outcomes the set is unchanged, and stays so.
 	stays = end != change.OperatorUndone && end != change.OperatorUnfit
 	if err := x.ended(ctx, end); err != nil {
 		return &fault.Failure{Err: err}

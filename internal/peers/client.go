@@ -22,8 +22,8 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// The seed is random, so that the clients of a fleet do not try to repair a
-// node at the same moments.
+// init creates the Client. Its seed is random, so that the clients of a fleet
+// do not try to repair a node at the same moments.
 func (d *driver) init(ps *Peers) {
 	d.ps = ps
 	d.Client = process.NewClient(process.ClientConfig{
@@ -36,7 +36,7 @@ func (d *driver) init(ps *Peers) {
 // Stop ends the timer permanently.
 func (d *driver) Stop() { d.timer.Stop() }
 
-// It runs on the timer's goroutine.
+// tick runs on the timer's goroutine.
 func (d *driver) tick() {
 	if !d.ps.IsClosed() {
 		d.CarryOut(d.Client.Tick(d.ps.Now()))
@@ -47,7 +47,7 @@ func (d *driver) tick() {
 // an attempt or a registerCall. Two goroutines may carry out their actions in
 // any order, because an action may always be late.
 func (d *driver) CarryOut(do []process.Action) {
-	if len(do) > 0 && d.ps.Nodes.Size() == 0 { // the first group is yet to come, and an Action names a node
+	if len(do) > 0 && d.ps.Nodes.Size() == 0 { // the list of nodes is still empty, and an Action names a node
 		d.ps.Nodes.Grow(d.ps, 1)
 	}
 	for i := range do {
@@ -58,22 +58,24 @@ func (d *driver) CarryOut(do []process.Action) {
 	}
 }
 
-// It must not block for long, because the goroutine may be the reader of a
-// node. Anything that waits for nodes is a question with a reply, or a task.
+// act carries out one action. It must not block for long, because it may run on
+// the reader of a node. Anything that waits for nodes is a command with a
+// reply, or a task.
 func (d *driver) act(a *process.Action) {
 	n := d.ps.Nodes.At(a.Node)
 	switch a.Kind {
 	case process.ActWake:
 		d.timer.Set(d.ps.Now(), a.At)
 	case process.ActAsk:
-		// Pushes from the time without a connection are lost, and the claims
-		// may be lost, too.
+		// Pushes from the time without a connection are lost, and the node may
+		// have lost the claims.
 		d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Up(now, a.Node) })
 		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Up(now, a.Node) })
 		d.ps.Claims.Signal()
 	case process.ActGone:
 		// A waiter counts the node as dead until it answers again (rule 4), and
-		// settles at q others if it has to: internal/sim/testdata/down.txt.
+		// settles at q other nodes if necessary:
+		// internal/sim/testdata/down.txt.
 		if !d.ps.IsClosed() {
 			d.ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Down(now, a.Node) })
 		}
@@ -82,8 +84,8 @@ func (d *driver) act(a *process.Action) {
 		d.ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.AgeAnswers(now, a.By) })
 	case process.ActTime:
 		for i, n := range d.ps.Nodes.All() {
-			// A node that is down is left out: probe asks it for the time when
-			// it is connected to again.
+			// Skip a node that is down: probe asks it for the time when the
+			// next connection begins.
 			if a.Nodes&(1<<i) != 0 && n.Err() == nil {
 				n.Send(n.askTime())
 				n.askServes()
@@ -99,12 +101,12 @@ func (d *driver) act(a *process.Action) {
 }
 
 // report passes what the Client has found out to the log and the observer.
-// Invariant: it runs after act is done with everything. A logger may block, so
-// whatever safety requires must already be done.
+// Invariant: it runs after act has carried out all actions. A logger may block,
+// so everything that safety requires must already be done.
 func (d *driver) report(n *Node, a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
-		// Note it first: a logger that blocks must not keep it from Check.
+		// Store it first: a logger that blocks must not hide it from Check.
 		n.Jump.Store(&Jump{a.By, time.Now()})
 		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
@@ -116,7 +118,7 @@ func (d *driver) report(n *Node, a *process.Action) {
 	}
 }
 
-// askTime returns a question for a node's time. It is to be sent at once: the
+// askTime returns a question for a node's time. Send it at once, because the
 // time from askTime to the answer bounds the node's clock.
 func (n *Node) askTime() *flow.Request {
 	ps := n.ps
@@ -135,8 +137,8 @@ func (d *driver) showTime(node int, r nodeset.Reading) {
 	d.CarryOut(do)
 }
 
-// Doubted returns the objection of the clocks to a node's answer to a claim, or
-// nil if there is none. Called with a.mu held.
+// Doubted returns an error if the clocks contradict a node's answer to a claim,
+// otherwise nil. Called with a.mu held.
 func (d *driver) Doubted(doubt lease.Doubt, a *protocol.Answer) error {
 	if doubt == lease.NoDoubt {
 		return nil
@@ -147,14 +149,16 @@ func (d *driver) Doubted(doubt lease.Doubt, a *protocol.Answer) error {
 	return &fault.AheadError{Wait: a.Wait}
 }
 
-// NodesTime is the median of the nodes' clocks, near 1970 before any is known.
+// NodesTime returns the median of the nodes' clocks. Before any clock is known
+// it is near 1970.
 func (ps *Peers) NodesTime() time.Time { return ps.Driver.NodesTime(ps.Now()) }
 
 func (d *driver) NodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.Client.Clock(at)))
 }
 
-// a.Try comes back, so that the Client knows an answer to an older question.
+// beginIncarnation asks the node to begin another incarnation. It passes a.Try
+// back, so that the Client recognizes an answer to an older question.
 func (n *Node) beginIncarnation(a *process.Action) {
 	ps := n.ps
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
@@ -164,16 +168,18 @@ func (n *Node) beginIncarnation(a *process.Action) {
 	}})
 }
 
-// CheckIncarnation says why a reply of that incarnation does not count. It is
-// for answers in addition to claims and records, such as a marker. The caller
-// holds no lock: what follows may be an event of each claim.
+// CheckIncarnation returns why a reply from that incarnation does not count, or
+// nil if it counts. It is for answers that belong to no claim and no record,
+// such as a marker. The caller holds no lock, because the resulting actions may
+// be events of every claim.
 func (d *driver) CheckIncarnation(node int, inc protocol.Incarnation) error {
 	why, do := d.Client.Check(d.ps.Now(), node, inc)
 	d.CarryOut(do)
 	return Uncounted(why)
 }
 
-// Uncounted returns why a reply does not count, nil if it counts.
+// Uncounted returns the error for a reply that does not count, or nil if it
+// counts.
 func Uncounted(why protocol.Why) error {
 	switch why {
 	case protocol.Counts:
@@ -184,12 +190,13 @@ func Uncounted(why protocol.Why) error {
 	return fault.ErrOtherIncarnation
 }
 
-// Rounds is how long to wait for n questions of a majority, one after another.
+// Rounds returns how long to wait for n questions to a majority, one after
+// another.
 func (ps *Peers) Rounds(s *setup.Settings, n int) time.Duration {
 	return time.Duration(n) * ps.Driver.Client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
 }
 
-// Timeout is how long to wait for an answer of this node.
+// Timeout returns how long to wait for an answer of this node.
 func (n *Node) Timeout(s *setup.Settings) time.Duration {
 	if n.Seed() {
 		return max(s.NodeTimeout, min(2*n.Info().RoundTrip, s.TTL/4))
@@ -197,13 +204,13 @@ func (n *Node) Timeout(s *setup.Settings) time.Duration {
 	return n.fanout.NodeTimeout(n.Index, s.NodeTimeout, s.TTL)
 }
 
-// LongestTimeout is how long to wait for the answers of all nodes.
+// LongestTimeout returns how long to wait for the answers of all nodes.
 func (d *driver) LongestTimeout(s *setup.Settings) time.Duration {
 	return d.Client.Fanout().LongestTimeout(s.NodeTimeout, s.TTL)
 }
 
-// Judge has the Client judge an answer. The caller holds no lock: what follows
-// may be events of every claim.
+// Judge makes the Client judge an answer. The caller holds no lock, because the
+// resulting actions may be events of every claim.
 func (ps *Peers) Judge(name *process.Name, r *protocol.Request, a *protocol.Answer) protocol.Verdict {
 	v, do := ps.Driver.Client.Reply(ps.Now(), name, r, a)
 	ps.Driver.CarryOut(do)

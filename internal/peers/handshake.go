@@ -23,9 +23,10 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// answer notes an answer, or that the server refuses the question to this user
-// or has other data at that key. To take such a node for a brand-new one would
-// have an operator declare it that.
+// answer returns a function that stores an answer in to, or records that the
+// server refuses the question to this user or has another program's data at the
+// key. Such a node must not look brand-new, or an operator might declare it
+// brand-new.
 func (p *probed) answer(to *string) func([]resp.Value, error) {
 	return func(v []resp.Value, err error) {
 		switch e, ok := errors.AsType[resp.Error](err); {
@@ -37,8 +38,8 @@ func (p *probed) answer(to *string) func([]resp.Value, error) {
 	}
 }
 
-// forbids notes an answer by which a server has no such command, or not for
-// this user.
+// forbids records an answer that says that the server lacks the command, or
+// forbids it to this user.
 func (p *probed) forbids(answer error) {
 	e, ok := errors.AsType[resp.Error](answer)
 	if ok && (e.Code() == "NOPERM" || strings.HasPrefix(string(e), "ERR unknown command")) {
@@ -47,8 +48,8 @@ func (p *probed) forbids(answer error) {
 }
 
 // probe returns the questions whose answers hello needs. All are sent at once,
-// so they cost one round trip together. The time is asked for right behind the
-// marker: what is left of the guard time is the difference of the two, by the
+// so they cost one round trip together. The time is asked for right after the
+// marker, because the remaining guard time is the difference of the two, by the
 // node's own clock.
 func (n *Node) probe() []transport.Command {
 	ps := n.ps
@@ -57,7 +58,8 @@ func (n *Node) probe() []transport.Command {
 	marker := p.home.Marker(ps.Set.Prefix)
 	keys := script.SpreadKeys(marker, cmp.Or(ps.Set.Base, ps.Set.Prefix))
 	if n.Slot != "" {
-		keys = []string{marker, script.AbsentKey(marker)} // so a server that has a part of the slot refuses
+		// So that a server that has only a part of the slot refuses.
+		keys = []string{marker, script.AbsentKey(marker)}
 	}
 	cmds := []transport.Command{
 		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...), Then: p.answer(&p.set)},
@@ -77,8 +79,8 @@ func (n *Node) probe() []transport.Command {
 			p.forbids(err)
 		}},
 	}
-	// A script that no server has: what the user may not run is said now, and
-	// not by the first lock.
+	// Call a script that no server has, to learn now, and not at the first
+	// lock, whether the user may run scripts.
 	cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, "EVALSHA", strings.Repeat("0", 40), "0"), Then: func(_ []resp.Value, err error) {
 		p.forbids(err)
 	}})
@@ -92,8 +94,8 @@ func (n *Node) probe() []transport.Command {
 		}
 		cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, words...), Then: func(v []resp.Value, err error) {
 			for i, s := range some {
-				// If the user may not ask, or the answer makes no sense, all
-				// are sent.
+				// If the user may not ask, or the answer is malformed, send all
+				// scripts.
 				if err != nil || len(v) != len(some) || v[i].Int != 1 {
 					p.missing = append(p.missing, s)
 				}
@@ -105,9 +107,9 @@ func (n *Node) probe() []transport.Command {
 
 // hello returns the first commands of a connection: the scripts that the node
 // lacks, and the news of a restart. The news comes first so that no claim is
-// made on a node before the node knows that its guard time begins. It is the
-// second restart detector: the newest writes may be gone even though the marker
-// survived. That is so with fsync=always, too.
+// made on a node before the node knows that its guard time begins. This is the
+// second restart detector: even with fsync=always, the newest writes may be
+// gone although the marker survived.
 func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	ps := n.ps
 	if err := suits(info); err != nil {
@@ -120,14 +122,14 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	if p.refused != nil {
 		return nil, p.refused
 	}
-	// The order is that of the questions: can this server be a node; what does
-	// it count as; has it forgotten anything.
+	// Check in this order: can this server be a node; which member is it; has
+	// it lost anything.
 	run := runOf(&info, p.marker)
 	if run == "" {
 		return nil, fault.NoInfo(info.NoInfo)
 	}
-	// Membership may want a step before anything else is said to the node, such
-	// as the move to the configuration that counts. The scripts come first.
+	// Membership may require a step before any other command, such as the move
+	// to the configuration that counts. Only the scripts come before it.
 	own, done, err := n.meet(run)
 	cmds := append(flow.LoadCommands(p.missing), own...)
 	if done {
@@ -135,11 +137,13 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	}
 	ps.Driver.CarryOut(ps.Driver.Client.Connect(ps.Now(), n.Index, info.RoundTrip))
 	// The marker was read at the home of the probe. If the set has become known
-	// since, that key counts no more, and the node is marked at the new one.
+	// since then, that key no longer counts, and the node is marked at the new
+	// one.
 	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() && !m.Born.After(p.clock) && p.home == ps.Members.Home() {
 		n.show(m.Inc)
 		p.wait = m.Recovers(p.clock)
-		// After show: bounds of an earlier incarnation do not count.
+		// Call this after show, because bounds of an earlier incarnation do not
+		// count.
 		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt, Micros: p.clock.UnixMicro()})
 		return cmds, nil
 	}
@@ -151,22 +155,23 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	}}, n.askTime()), nil
 }
 
-// leaving ends the connection's life in the state machine if the connection
-// fails before it is up: the link calls no Down for it.
+// leaving tells the state machines that the connection has ended if it fails
+// before it is up, because the link does not call Down for it.
 func (n *Node) leaving() {
 	n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) }) //mutant:Handshake
 }
 
-// show passes on which incarnation a node has as its connection begins. Until
-// then no push of the node counts.
+// show tells the Client which incarnation the node has at the start of the
+// connection. Until then no push of the node counts.
 func (n *Node) show(inc protocol.Incarnation) {
 	ps := n.ps
 	ps.Driver.CarryOut(ps.Driver.Client.Show(ps.Now(), n.Index, inc))
 }
 
-// suits refuses what can be no node. A server that hides its version passes.
-// Redis 5 is the first version that replicates what a script has written and
-// not the script: so a script may read the clock and then write.
+// suits returns why a server cannot be a node, or nil. A server that hides its
+// version passes. Redis 5 is the first version that replicates the effects of a
+// script instead of the script, so that a script may read the clock and then
+// write.
 func suits(info transport.Info) error {
 	switch {
 	case info.Role == "sentinel":
@@ -185,9 +190,9 @@ func suits(info transport.Info) error {
 	return nil
 }
 
-// runOf is the run that a client tells the node as a connection begins. A
-// server forgets that it was a replica when it has been without replicas for an
-// hour, and has lost nothing then.
+// runOf returns the run that a client tells the node at the start of a
+// connection. A server that has had no replicas for an hour forgets that it was
+// a replica itself; it has not lost anything then.
 func runOf(info *transport.Info, text string) string {
 	m, ok := script.ParseMarker(text)
 	if ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.Run, info.RunID+"+") { //mutant:Restart=ok
@@ -196,9 +201,9 @@ func runOf(info *transport.Info, text string) string {
 	return info.Run()
 }
 
-// Marker reads a node's marker, which is at the key of a configuration. One
-// that is not of the incarnation that the connection began with says nothing:
-// the node may have been another one's replica.
+// Marker reads a node's marker at the key of a configuration. A marker of
+// another incarnation than the connection began with proves nothing: the node
+// may have been a replica in the meantime.
 func (n *Node) Marker(ctx context.Context, key string) (script.Marker, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&n.ps.Set))
 	defer cancel()

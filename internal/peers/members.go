@@ -34,12 +34,12 @@ func newMembers(ps *Peers, list []string) *members {
 	return s
 }
 
-// Change passes an event to nodeset.Membership, and does what it says about
-// other nodes. It returns what is to be done about node by as its connection
-// begins; by is -1 for an event of no connection.
-// The order is: the copies for readers, then the claims, then the name in
-// requests. moving counts the calls between the first and the last step. Only
-// the last of several that overlap names the new configuration.
+// Change passes an event to nodeset.Membership, and carries out what it decides
+// about other nodes. It returns the steps for node by, whose connection is just
+// beginning; by is -1 if the event belongs to no connection. It first updates
+// the copies for readers, then the claims, and then the configuration that
+// requests name. moving counts the calls between the first and the last of
+// these steps. If calls overlap, only the last one names the new configuration.
 func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodeset.RecordStep) {
 	s.mu.Lock()
 	event(s.known) //mutant:NameLast=event(s.known); s.name()
@@ -51,8 +51,8 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 		s.changed()
 	}
 	s.moving++
-	// recording is set under s.mu, so of two events that both find a recording
-	// to be due one starts the task.
+	// recording is set under s.mu, so only one of two events that find a
+	// recording due starts the task.
 	due := !s.Recorder.recording && s.due()
 	s.Recorder.recording = s.Recorder.recording || due
 	s.mu.Unlock()
@@ -95,14 +95,14 @@ func (s *members) name() {
 	}
 }
 
-// CarryOut does what nodeset.Membership says about other nodes than by, and
-// returns the rest. A step is for by alone. Another node that has to take one
-// is connected to again, and its own handshake finds out; but a member that has
-// left gets its last step as its connection ends.
+// CarryOut carries out what nodeset.Membership decides about nodes other than
+// by, and returns the steps for by. If another node needs a step, it is
+// reconnected, and its handshake takes the step. Only a member that has left
+// gets its last step at the end of its connection.
 func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.RecordStep) {
 	for _, a := range todo {
 		switch {
-		case a.Reconnect: // by a task: no reader may wait for New
+		case a.Reconnect: // in a task, because a reader must not wait for New
 			s.ps.Tasks.Start(func() {
 				if n := s.ps.Node(a.Node); n != nil {
 					n.Link.Reconnect(fault.ErrRejudged)
@@ -113,7 +113,7 @@ func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 		case a.Begin, a.Cease:
 			s.keep(a.Node)
 		case a.Kind == nodeset.SetRetire:
-			if n := s.ps.Node(a.Node); n != nil { // it goes before the end of the connection
+			if n := s.ps.Node(a.Node); n != nil { // sent before the connection ends
 				n.Send(&flow.Request{Command: s.setStep(nil, a.RecordStep, n.Info().Run())})
 			}
 		case a.Node == by:
@@ -123,9 +123,9 @@ func (s *members) CarryOut(by int, todo []nodeset.SetAction) (own []nodeset.Reco
 	return own
 }
 
-// ask asks a member what it keeps, and what its register says of what follows.
-// If no answer comes, judgeAgain asks again: it has the node judged that waits
-// for the answer.
+// ask asks a member which set it has recorded, and what its register says about
+// the next configuration. If no answer comes, judgeAgain asks again when it
+// judges the node that waits for the answer.
 //
 // It starts no goroutine and waits for nothing.
 func (s *members) ask(i int, number uint32) {
@@ -133,12 +133,12 @@ func (s *members) ask(i int, number uint32) {
 	if n == nil || c == nil {
 		return
 	}
-	// The set is read before and after: what the register says is the word of
-	// the member that the server is then.
+	// Read the set before and after the register, to know which member the
+	// server was when it answered.
 	set := resp.AppendCommand(nil, script.ReadLong(script.SetKey(s.ps.Set.Prefix))...)
 	register := script.NewKeys(s.ps.Set.Prefix, nodeset.SuccessorName(c.Stamp)).Record()
 	var before string
-	var unread error // the register: a node that refuses to say what follows says nothing
+	var unread error // error of the register: then the node has not said what follows
 	next := nodeset.RecordedNext{Of: c.Stamp}
 	n.Send(&flow.Request{Command: set, Then: func(v []resp.Value, _ error) {
 		before = flow.Text(v, 0)
@@ -155,8 +155,8 @@ func (s *members) ask(i int, number uint32) {
 }
 
 // askServes asks a node whether it still serves the configuration that requests
-// name. What it shows instead is found out by the next connection.
-// A client that is idle asks too.
+// name. If it does not, the next connection finds out what it serves. Even an
+// idle client asks.
 func (n *Node) askServes() {
 	s := n.ps.Members
 	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
@@ -166,9 +166,9 @@ func (n *Node) askServes() {
 	}})
 }
 
-// setStep encodes a step of the set's register. The id is that of the
-// incarnation which the node begins if the step gives it a place: fresh for
-// each step, as in mark.
+// setStep encodes a step of recording the set. It includes a fresh random id,
+// from which the node makes an incarnation if the step gives it a place, as in
+// mark.
 func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byte {
 	if step.Kind == nodeset.SetLife {
 		step.Life = NewID().String()
@@ -176,13 +176,13 @@ func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byt
 	return script.AppendSet(dst, s.ps.Set.Prefix, step, NewID(), run)
 }
 
-// CheckSet returns the error of a command in the words of this client. A node
-// that refuses it because of its set is connected to again (Refused), and the
-// next handshake reads its record. The caller holds no lock: Change calls
-// attempts.
+// CheckSet translates the error of a command. If a node refuses the command
+// because of its set, the node is reconnected (Refused), and the next handshake
+// reads its record. The caller holds no lock, because Change calls attempts.
 //
-// Where a connection was given up to judge the node again, the error of a call
-// names why the node has no vote, and not that pause (TestForgetfulNode).
+// If a connection was ended in order to judge the node again, the error is why
+// the node has no vote, and not that the connection has ended
+// (TestForgetfulNode).
 func (s *members) CheckSet(node int, err error) error {
 	if errors.Is(err, fault.ErrRejudged) {
 		return cmp.Or(s.unfit(node), err)
@@ -196,18 +196,17 @@ func (s *members) CheckSet(node int, err error) error {
 	return cmp.Or(s.VerdictError(v), error(fault.ErrOtherSet))
 }
 
-// followed has all that is under way count on the configuration that counts
-// now, and reports whether there was something to do. If another goroutine does
-// so already, that one goes on with it.
-// One goroutine at a time calls it, without a lock.
+// followed makes all claims and operations count on the current configuration,
+// and reports whether there was something to do. If another goroutine is
+// already doing so, that goroutine goes on. Called without a lock.
 func (s *members) followed() bool {
 	if s.Config.Load() == nil {
 		return false
 	}
 	s.mu.Lock()
 	c := s.known.Config()
-	// Set before the work, not after it: what another goroutine learns
-	// meanwhile is another configuration, which the next call finds.
+	// Set counted before the work: if another goroutine learns of yet another
+	// configuration meanwhile, the next call finds it.
 	if s.following || c == nil || c == s.counted {
 		s.mu.Unlock()
 		return false
@@ -230,8 +229,8 @@ func (s *members) followed() bool {
 		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
 		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
 	}
-	// Each number has a node before a claim hears of it. Its connection begins
-	// when claims count on it, see keep.
+	// Each number gets a node before a claim learns of it. The node's
+	// connection begins when claims count on it, see keep.
 	s.ps.Nodes.Grow(s.ps, g.Nodes)
 	s.ps.regroup(g)
 	s.mu.Lock()
@@ -240,11 +239,11 @@ func (s *members) followed() bool {
 	return true
 }
 
-// regroup has all that is under way count on other nodes.
+// regroup makes all claims and operations count on other nodes.
 // Invariant: a claim gets the events of Each, and an operation those of
 // EachOperation, before it reads the Client's group. The Client gets the new
-// group before they are listed here. So each counts on the new group, by its
-// start or by this call.
+// group before they are listed here. So each one counts on the new group,
+// either from its start or because of this call.
 func (ps *Peers) regroup(g protocol.Group) {
 	ps.Driver.CarryOut(ps.Driver.Client.Regroup(ps.Now(), g))
 	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
@@ -252,13 +251,12 @@ func (ps *Peers) regroup(g protocol.Group) {
 	ps.Claims.Signal()
 }
 
-// keep connects to node i if it is wanted, at the address that the set records,
-// and drops it otherwise.
-// It checks again after acting, because the actions of two events may be carried
-// out in either order.
+// keep connects to node i, at the address that the set records, if the set
+// contains it, and drops it otherwise. It checks again afterwards, because the
+// actions of two events may be carried out in either order.
 func (s *members) keep(i int) {
 	ps := s.ps
-	s.mu.Lock() // one lock for both: the address is that of the member that is wanted
+	s.mu.Lock() // read both under one lock, so that the address belongs to the wanted member
 	wanted, addr := s.known.Wants(i), s.known.Addr(i)
 	s.mu.Unlock()
 	n := ps.Node(i)
@@ -271,8 +269,8 @@ func (s *members) keep(i int) {
 	case live == wanted:
 		return
 	}
-	// A task: connect waits until the node that had the index has ended, for a
-	// node timeout, and the caller may be a reader.
+	// In a task, because connect waits up to a node timeout until the previous
+	// node with this index has ended, and the caller may be a reader.
 	ps.Tasks.Start(func() {
 		if !s.counts(i) {
 			return
@@ -298,7 +296,7 @@ func (s *members) counts(i int) bool {
 	for i < nodeset.Seed {
 		c := s.Config.Load()
 		if c == nil || c.Numbered(i) == nil {
-			return false // it is connected to when a configuration with it begins to count
+			return false // the node is connected when a configuration that contains it begins to count
 		}
 		if s.ps.Driver.Client.Group().Nodes > i && s.Home() == script.HomeOf(c.Stamp) {
 			return true
@@ -319,13 +317,13 @@ func (n *Node) Drop() {
 		return
 	}
 	ps := n.ps
-	// It is a task: the caller may be the link's own goroutine, which the
-	// link's Close waits for.
-	ps.Tasks.Start(func() { // or Close ends it
+	// In a task, because the caller may be the link's own goroutine, for which
+	// the link's Close waits.
+	ps.Tasks.Start(func() { // if no task can start, Close ends the node
 		defer close(n.Ended)
 		ctx, cancel := context.WithTimeout(context.Background(), n.Timeout(&ps.Set))
 		defer cancel()
-		_ = n.end(ctx) // says how much was unanswered
+		_ = n.end(ctx) // the error only says how much was unanswered
 		n.FailQueued()
 		ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
 		if !n.Seed() {

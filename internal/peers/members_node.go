@@ -17,8 +17,8 @@ import (
 )
 
 // meet finds out which member the server behind a new connection is. run is the
-// server's run. If done, the node is not marked and gets no request. It runs in
-// hello, on the goroutine that makes the connection.
+// server's run. If done is true, the node is not marked and gets no request.
+// meet runs in hello, on the goroutine that makes the connection.
 func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error) {
 	ps := n.ps
 	p := &n.probed
@@ -30,7 +30,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	if !ok {
 		return nil, true, fmt.Errorf("its record of the set is malformed; the key is %q", script.SetKey(ps.Set.Prefix))
 	}
-	// This connection judges the node, as the timer would have it do.
+	// This connection judges the node, so the timer need not.
 	if n.later != nil {
 		n.later.Stop()
 	}
@@ -51,7 +51,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	switch v.Fault {
 	case nodeset.SetFits:
 		n.pause = 0
-		// A member has a marker, or makes one in its handshake.
+		// A member has a marker, or creates one in its handshake.
 		if p.home == ps.Members.Home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
 			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
 		}
@@ -63,7 +63,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 		return cmds, true, nil
 	case nodeset.SetRetired:
 		if n.Seed() {
-			return cmds, true, nil // it is not needed, and its connection ends
+			return cmds, true, nil // the node is not needed, so its connection ends
 		}
 	}
 	return nil, true, ps.Members.VerdictError(v)
@@ -101,8 +101,8 @@ func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodese
 	}}
 }
 
-// serves reports whether a node still is the one with its index, so that what
-// it shows is that of the address. Called with members.mu held.
+// serves reports whether n is still the node with its index, so that its record
+// belongs to the member's address. Called with members.mu held.
 func (n *Node) serves(m *nodeset.Membership) bool {
 	return !n.Dropped.Load() && n.Addr == m.Addr(n.Index)
 }
@@ -124,13 +124,13 @@ func (n *Node) logVerdict(v nodeset.SetVerdict) {
 	switch {
 	// The node gets its place back once the members have answered.
 	case v.Fault == nodeset.SetLost && v.Asks,
-		// Each client that follows its set, or connects to a blank member before
-		// it has heard of the others, meets that for a moment. The second verdict
-		// is logged.
+		// Every client that follows its set, or that connects to a blank member
+		// before the other members, sees this verdict briefly. So only a second
+		// one is logged.
 		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost) && n.pause == 0,
-		// A node that enters is blank, and gets its place in a moment.
+		// A node that joins is blank, and gets its place in a moment.
 		v.Enters(),
-		// What is no member is not used, which the log says elsewhere.
+		// A node that is not a member is not used; another line says so.
 		v.Fault == nodeset.SetRetired:
 		return
 	}

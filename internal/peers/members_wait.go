@@ -17,17 +17,17 @@ import (
 // takes no lock.
 func (s *members) changes() <-chan struct{} { return *s.signal.Load() }
 
-// Await waits until this client counts on a set. Blank nodes record the set of
-// the list from the first call on. It fails when the list is refused or
-// has a blank server twice, no set can be found, the context ends or the Quorum
-// closes. A try also fails when the nodes are blank and nothing is being
-// recorded. It waits no longer than one connection to each node and a recording
-// take.
+// Await waits until this client counts on a set. From the first call on, blank
+// nodes record the set of the list. Await fails if the list is refused or has a
+// blank server twice, if no set can be found, if the context ends, or if the
+// Quorum closes. A try also fails if the nodes are blank and nothing is being
+// recorded. A try waits no longer than a connection to each node and a
+// recording take.
 func (s *members) Await(ctx context.Context, try bool) error {
 	switch {
 	case s.ps.IsClosed():
 		return &fault.Failure{Err: fault.ErrClosed}
-	case s.Serves(try):
+	case s.CanBegin(try):
 		return nil
 	}
 	caller := ctx
@@ -36,7 +36,8 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		ctx, cancel = context.WithTimeout(ctx, 2*roundsToConnect*s.ps.Driver.LongestTimeout(&s.ps.Set))
 		defer cancel()
 	}
-	// Nothing says that a node of the list refuses permanently (see Ready).
+	// Poll, because nothing signals that a node of the list refuses
+	// permanently.
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -44,26 +45,26 @@ func (s *members) Await(ctx context.Context, try bool) error {
 		if wrong := s.wrong.Load(); wrong != nil {
 			return &fault.Failure{Err: wrong}
 		}
-		if s.allBlank() { // such a list is never recorded
+		if s.allBlank() { // a list that names one server twice is never recorded
 			if err := s.Recorder.twice(); err != nil {
 				return err
 			}
 		}
-		if s.Usable() {
-			if try { // it would find no node connected
+		if s.SetKnown() {
+			if try { // a try does not wait later, so wait for its nodes here
 				s.ps.Until(ctx, func() bool {
-					err, _ := s.ps.Reached()
+					err, _ := s.ps.Unready()
 					return err == nil || s.wrong.Load() != nil || s.tried()
 				})
 				if caller.Err() == nil {
 					s.Met.Store(true)
-				} else if f, _ := s.ps.Reached(); f != nil { // the next try waits for the rest
+				} else if f, _ := s.ps.Unready(); f != nil { // the next try waits for the rest of the time
 					return f.Cut(caller)
 				}
 			}
 			return nil
 		}
-		if f, hopeless := s.ps.Reached(); hopeless && s.Config.Load() == nil {
+		if f, hopeless := s.ps.Unready(); hopeless && s.Config.Load() == nil {
 			return f
 		}
 		if try && s.blank() && s.tried() && !s.records() {
@@ -76,7 +77,7 @@ func (s *members) Await(ctx context.Context, try bool) error {
 			return &fault.Failure{Err: fault.ErrClosed}
 		case <-ctx.Done():
 			f := s.Unknown()
-			if caller.Err() != nil { // else a try has had its time
+			if caller.Err() != nil { // otherwise a try has used up its time
 				return f.Cut(caller)
 			}
 			return f
@@ -84,10 +85,10 @@ func (s *members) Await(ctx context.Context, try bool) error {
 	}
 }
 
-// Serves reports whether a call can begin at once. The first try of a process
-// cannot where the set has just been found: its members are being connected to,
-// and no node would be there for it.
-func (s *members) Serves(try bool) bool { return s.Usable() && (!try || s.Met.Load()) }
+// CanBegin reports whether a call can begin without waiting. The first try of a
+// process cannot begin when the set has just been found, because its members
+// are still being connected.
+func (s *members) CanBegin(try bool) bool { return s.SetKnown() && (!try || s.Met.Load()) }
 
 // WaitForSet returns what changes returns. If no set is known now, blank nodes
 // record the set of the list from here on. The caller takes a lock or writes a
@@ -112,8 +113,8 @@ func (s *members) want() {
 // right after Connect is in time.
 const operatorsTime = time.Second
 
-// wantSoon has blank nodes record the set of the list even if no call is made:
-// a service may only use health.Ready before it takes its first lock.
+// wantSoon makes blank nodes record the set of the list even if no call needs
+// it yet: a service may only check its health before it takes its first lock.
 func (s *members) wantSoon() {
 	if s.wanted.Load() || s.declared.Load() || s.ps.Set.LooksOnly || !s.allBlank() || s.soon.Swap(true) {
 		return
@@ -137,7 +138,7 @@ func (s *members) records() bool {
 }
 
 // Until polls every 2 ms until is() is true, for conditions that nothing
-// announces.
+// signals.
 func (ps *Peers) Until(ctx context.Context, is func() bool) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
@@ -158,7 +159,7 @@ const roundsToConnect = 5
 
 // Settled waits until it is known which set this client counts on, or that none
 // can be found, and until a connection to each node of it has been tried. It
-// waits for the time of two connections to each node at most.
+// waits at most as long as two attempts to connect to each node take.
 func (s *members) Settled(ctx context.Context) {
 	ps := s.ps
 	ctx, cancel := context.WithTimeout(ctx, 2*roundsToConnect*ps.Driver.LongestTimeout(&ps.Set))
@@ -168,8 +169,8 @@ func (s *members) Settled(ctx context.Context) {
 
 // tried reports whether each node of the set has been connected to or tried.
 // While no set is known, these are the nodes of the list, and each must have
-// shown its record or have failed to answer. A connection that was ended so
-// that the next one judges the node does not count as an attempt.
+// shown its record or have failed to answer. A connection that was ended in
+// order to judge the node again does not count as an attempt.
 func (s *members) tried() bool {
 	list := s.ps.Seeds.Live()
 	if c := s.Config.Load(); c != nil {
@@ -182,10 +183,10 @@ func (s *members) tried() bool {
 			list = append(list, n)
 		}
 	}
-	of := 0 // nodes that have shown a set, which is not known yet
+	of := 0 // nodes that have shown a record of a set
 	for _, n := range list {
 		select {
-		case <-n.Ready:
+		case <-n.Attempted:
 		default:
 			return false
 		}
@@ -210,7 +211,7 @@ func (ps *Peers) ReadyWith(ctx context.Context, set *setup.Settings) error {
 		if err := ps.Members.CheckSettings(set); err != nil {
 			return &fault.Failure{Err: err}
 		}
-		err, hopeless := ps.Reached()
+		err, hopeless := ps.Unready()
 		if err == nil || ps.Members.blank() {
 			return nil
 		}

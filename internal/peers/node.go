@@ -32,12 +32,13 @@ func (n *Node) connection() transport.Config {
 		Batch:       ps.Claims.Batch(),
 		Room:        n.Room,
 		Alone:       ps.Claims.Alone,
-		// The link is set later: hello already asks it what the node said.
+		// n.Link is set only after these functions may first run, so awaitPlace
+		// waits for it.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
 		Hello:       n.hello,
 		HelloFailed: n.leaving,
-		Up:          func() { n.up(); n.first.Do(func() { close(n.Ready) }) },
-		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Ready) }) },
+		Up:          func() { n.up(); n.first.Do(func() { close(n.Attempted) }) },
+		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Attempted) }) },
 		Push:        n.push,
 		Subscribed:  func() { ps.Driver.CarryOut(ps.Driver.Client.Subscribed(ps.Now(), n.Index)) },
 		PushDown:    n.onSubscribeDown,
@@ -58,7 +59,7 @@ func (n *Node) awaitPlace() {
 }
 
 // up runs when a connection to a node is ready. Every claim asks the node
-// again, because the node may have lost claims or given votes meanwhile.
+// again, because the node may have lost claims or given votes in the meantime.
 func (n *Node) up() {
 	ps := n.ps
 	ps.Set.Logger.Debug("quorate: node is up", "node", n.Addr)
@@ -101,7 +102,7 @@ func (n *Node) down(err error) {
 			// second.
 			n.Logger.Warn("quorate: node is down", "node", n.Addr, "error", err)
 		}
-		if !n.Seed() { // its end may come after a member has begun at that address
+		if !n.Seed() { // a seed may end after a member has begun at the same address
 			ps.Observer.Call(setup.Event{Kind: setup.EventNodeDown, Node: n.Addr, Err: err})
 		}
 	}

@@ -37,8 +37,8 @@ func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	return ps
 }
 
-// Begin starts the nodes of the list. It returns an error if one of them cannot
-// be a node.
+// Begin starts the nodes of the list. It fails if one of the clients cannot be
+// a node.
 func (ps *Peers) Begin(clients []redis.UniversalClient) error {
 	for i, c := range clients {
 		if err := ps.Seeds.Connect(ps, nodeset.Seed+i, ps.Clients.List()[i], c, false); err != nil {
@@ -65,7 +65,7 @@ func (s *nodes) Grow(ps *Peers, size int) {
 		n := blankNode(ps, s.base+i, "")
 		n.Link = flow.ClosedLink{}
 		n.Dropped.Store(true)
-		n.first.Do(func() { close(n.Ready) })
+		n.first.Do(func() { close(n.Attempted) })
 		close(n.Ended)
 		list = append(list, n)
 	}
@@ -76,9 +76,9 @@ func (s *nodes) Grow(ps *Peers, size int) {
 // earlier nodes with that index or address have ended.
 func (s *nodes) Connect(ps *Peers, i int, addr string, c redis.UniversalClient, own bool) error {
 	s.Grow(ps, i-s.base+1)
-	// Without mu: the task that ends old may have to wait for a node timeout,
-	// and nodes.close takes mu. closing ends the wait where Close has begun
-	// before that task could start.
+	// Wait without mu, because the task that ends old may wait for a node
+	// timeout, and nodes.close takes mu. If Close has begun before that task
+	// could start, closing ends the wait.
 	for _, old := range s.All() {
 		if !old.Dropped.Load() || old.Index != i && old.Addr != addr {
 			continue
@@ -95,7 +95,7 @@ func (s *nodes) Connect(ps *Peers, i int, addr string, c redis.UniversalClient, 
 	switch at := list[i-s.base]; {
 	case s.closed:
 		return fault.ErrClosed
-	case !at.Dropped.Load(): // by another call, meanwhile
+	case !at.Dropped.Load(): // another call has connected it meanwhile
 		return fmt.Errorf("%w: %s is in use already", fault.ErrInvalid, at.Addr)
 	}
 	n, err := newNode(ps, i, addr, c)
@@ -132,12 +132,13 @@ func (s *nodes) Close(ctx context.Context, timeout time.Duration) error {
 func blankNode(ps *Peers, i int, addr string) *Node {
 	return &Node{
 		ps: ps, Index: i, fanout: ps.Driver.Client.Fanout(), Addr: addr,
-		Logger: slog.New(report.Deduplicate(ps.Set.Logger.Handler(), new(report.RecentLines))),
-		Ready:  make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
+		Logger:    slog.New(report.Deduplicate(ps.Set.Logger.Handler(), new(report.RecentLines))),
+		Attempted: make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
 	}
 }
 
-// It returns at once: the link connects by itself until the node ends.
+// newNode makes a node and returns at once: the link connects, and reconnects,
+// until the node ends.
 func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, error) {
 	n := blankNode(ps, i, addr)
 	n.client = c
@@ -156,14 +157,14 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 // timers.
 func (n *Node) end(ctx context.Context) error {
 	unsent := n.Drain(ctx)
-	// ready is closed after the link: a call that waits for the first attempt
-	// goes on, and finds the error of a closed node.
+	// Attempted is closed after the link, so that a call that waits for the
+	// first attempt finds the error of a closed node.
 	err := n.Link.Close(ctx)
 	if unsent > 0 {
 		err = errors.Join(fmt.Errorf("%d requests were still waiting to be sent: %w", unsent, context.Cause(ctx)), err)
 	}
-	n.first.Do(func() { close(n.Ready) })
-	if n.later != nil { // no connection begins any more
+	n.first.Do(func() { close(n.Attempted) })
+	if n.later != nil { // no further connection begins
 		n.later.Stop()
 	}
 	if n.own {
@@ -172,12 +173,12 @@ func (n *Node) end(ctx context.Context) error {
 	return err
 }
 
-// Tried waits for the first attempt to connect, which may still be under way.
-// Otherwise a process that has just started would report each node as down.
-// After that attempt it always returns at once, even if the node is down.
+// Tried waits for the end of the first attempt to connect, so that a process
+// that has just started does not report every node as down. After that attempt
+// it always returns at once, even if the node is down.
 func (n *Node) Tried(ctx context.Context) {
 	select {
-	case <-n.Ready:
+	case <-n.Attempted:
 	case <-ctx.Done():
 	}
 }

@@ -31,7 +31,7 @@ import (
 
 // Peers are one client's nodes, and what they share. It is safe for concurrent
 // use: NewPeers sets its fields, and each part that changes later has a lock of
-// its own, named at its type.
+// its own, which the comment of its type names.
 type Peers struct {
 	Set        setup.Settings
 	Claims     claims
@@ -48,9 +48,11 @@ type Peers struct {
 	Observer   observer
 	Driver     driver
 	Members    *members
-	Life       context.Context // of what goes on beside callers; it ends when the client closes
-	End        context.CancelFunc
-	Clients    *setup.Clients
+	// Context of everything that runs without a caller; ends when the client
+	// closes.
+	Life    context.Context
+	End     context.CancelFunc
+	Clients *setup.Clients
 }
 
 // claims is what a client has in progress at its nodes. None of its methods
@@ -60,7 +62,7 @@ type claims interface {
 	Each(event func(c *process.Attempt, now protocol.Time))
 	// EachOperation passes an event to every operation on a record.
 	EachOperation(event func(in *lease.RegisterOp, now protocol.Time))
-	// Signal has the watches ask again.
+	// Signal makes the watches ask again.
 	Signal()
 	// Push passes a node's push on to a claim or a watch.
 	Push(node int, m *protocol.Push)
@@ -89,7 +91,7 @@ func NewID() protocol.ID {
 	return id
 }
 
-// Identity returns one for a server that becomes a member.
+// Identity returns a new identity for a server that becomes a member.
 func Identity() string {
 	return NewID().String()[:16]
 }
@@ -110,22 +112,26 @@ type Node struct {
 	Index  int
 	Addr   string
 	client redis.UniversalClient
-	own    bool                 // the client was made for a node beside the list, and ends with the node
-	Slot   string               // of a cluster: a key of the bucket; else empty
-	Ready  chan struct{}        // closed when the first attempt to connect has succeeded or failed
-	first  sync.Once            // closes ready
-	fanout *lease.Fanout        // of all nodes
-	probed probed               // only touched as a connection begins
-	later  *time.Timer          // has the node judged again; as probed
-	pause  time.Duration        // before that; as probed
-	evicts string               // the policy that was warned of; only touched as a connection begins
+	// The client was made for a node that is not in the list, and ends with the
+	// node.
+	own       bool
+	Slot      string        // of a cluster: a key of the bucket; else empty
+	Attempted chan struct{} // closed when the first attempt to connect has succeeded or failed
+	first     sync.Once     // closes Attempted
+	fanout    *lease.Fanout // of all nodes
+	probed    probed        // only used when a connection begins
+	later     *time.Timer   // judges the node again; used like probed
+	pause     time.Duration // the pause before that; used like probed
+	// The eviction policy that was already warned of; only used when a
+	// connection begins.
+	evicts string
 	Jump   atomic.Pointer[Jump] // nil: none
 	writes writes
 	Logger *slog.Logger // drops lines that repeat another one
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
-	Dropped atomic.Bool   // it ends or has ended
-	Ended   chan struct{} // closed when it was dropped and has ended
+	Dropped atomic.Bool   // the node is ending or has ended
+	Ended   chan struct{} // closed when the node was dropped and has ended
 }
 
 // A seed is a node of the client's list that is only asked what it stores.
@@ -135,16 +141,16 @@ func (n *Node) Seed() bool { return n.Index >= nodeset.Seed }
 // knows the scripts and its marker names its run, there is nothing to send, and
 // the handshake takes one round trip.
 type probed struct {
-	set     string      // what it has recorded of its set
-	home    script.Home // the marker is of that
+	set     string      // its record of the set
+	home    script.Home // the configuration at whose key the marker was read
 	marker  string
 	clock   time.Time       // its time; zero: unknown
-	sent    protocol.Time   // when it was asked for that
-	clockAt protocol.Time   // and when it had answered
-	missing []script.Script // that it does not know
+	sent    protocol.Time   // when it was asked for the time
+	clockAt protocol.Time   // when it had answered
+	missing []script.Script // scripts that it does not know
 	wait    time.Duration   // how much of its guard time is left as the connection begins
-	cluster bool            // it is in cluster mode
-	refused error           // an answer that says nothing of the node: a refusal of the question
+	cluster bool            // the server is in cluster mode
+	refused error           // a question was refused, so the answers say nothing about the node
 }
 
 // Jump is the last jump of a node's clock, for Check: an operator must see the
@@ -158,18 +164,19 @@ type Jump struct {
 // the whole protocol.
 const MaxNodes = 32
 
-// nodes are those of a client, by index: those of its set, by their numbers, or
-// those of its list. They may come and go while it runs. It is safe for
-// concurrent use: mu guards changes. Readers see a list that is not written to.
+// nodes has the nodes of a client by index: either those of its set, by number,
+// or those of its list. Nodes may come and go while the client runs. It is safe
+// for concurrent use: mu guards changes, and readers see a list that is never
+// written to.
 // Lock order: mu, then the lock of a link. No callback of a link takes mu.
-// Invariant: each index that claims know has a node. One that is dropped stays
-// in the list, with a connection that is closed, until another node takes the
-// index, and a number that no member has is one that was dropped.
+// Invariant: each index that claims know has a node. A dropped node stays in
+// the list, with a closed connection, until another node takes the index. A
+// number that no member has belongs to a dropped node.
 // Invariant: a node begins after the last one with its index, or its address,
 // has ended.
 type nodes struct {
 	mu     sync.Mutex
-	base   int // what is added to a place in the list for the index
+	base   int // added to a place in the list to get the index
 	closed bool
 	list   atomic.Pointer[[]*Node] // nil: there is none yet
 }
@@ -191,7 +198,7 @@ func (s *nodes) At(i int) *Node { return (*s.list.Load())[i-s.base] }
 
 func (s *nodes) Size() int { return len(s.All()) }
 
-// pool returns the nodes that an index belongs to.
+// pool returns the nodes to which an index belongs.
 func (ps *Peers) pool(i int) *nodes {
 	if i >= nodeset.Seed {
 		return &ps.Seeds
@@ -199,7 +206,7 @@ func (ps *Peers) pool(i int) *nodes {
 	return &ps.Nodes
 }
 
-// Node returns the node with an index, nil if there is none.
+// Node returns the node with the given index, or nil.
 func (ps *Peers) Node(i int) *Node {
 	s := ps.pool(i)
 	if i-s.base >= s.Size() {
@@ -226,34 +233,38 @@ type driver struct {
 
 func (d *driver) Sets() protocol.Quorums { return d.Client.Group().Sets }
 
-// Count is how many nodes have a vote, of both sets while two count.
+// Count returns how many nodes have a vote, including the nodes of both sets
+// while two count.
 func (ps *Peers) Count() int { return bits.OnesCount32(ps.Driver.Sets().All()) }
 
 // members owns the state machine that decides which set this client counts on,
-// and what follows from it for the claims and the connections. It is safe
-// for concurrent use: mu guards known, moving, counted,
-// following and logged, and each write of signal. The other fields are copies
-// for readers without mu. Lock order: mu is a leaf.
+// and what follows from it for the claims and the connections. It is safe for
+// concurrent use: mu guards known, moving, counted, following and logged, and
+// each write of signal. The other fields are copies for readers without mu.
+// Lock order: mu is a leaf.
 // Invariant: requests name another configuration only once each claim knows
 // which nodes it has.
 type members struct {
 	ps        *Peers
 	mu        sync.Mutex
 	known     *nodeset.Membership
-	moving    int                    // events whose outcome claims have not heard yet
-	counted   *nodeset.Configuration // that the claims count on
-	following bool                   // a goroutine has claims count on another configuration
+	moving    int                    // events whose outcome the claims do not know yet
+	counted   *nodeset.Configuration // the configuration that the claims count on
+	following bool                   // a goroutine is making the claims count on another configuration
 	logged    map[int]nodeset.SetFault
-	// Closed when what named, config or wrong says has changed.
+	// Closed when Named, Config or wrong changes.
 	signal atomic.Pointer[chan struct{}]
 	Named  atomic.Pointer[naming]                // what requests name
 	Config atomic.Pointer[nodeset.Configuration] // nil: no set is known
-	wrong  atomic.Pointer[fault.SetError]        // nil: the list is that of the set, as far as is known
-	wanted atomic.Bool                           // blank nodes record the set of the list, see WaitForSet
-	soon   atomic.Bool                           // they will without a call, see wantSoon
-	// Unless an operator has called Bootstrap: the next call decides then.
+	// Why this client's list is not the set's; nil if no difference is known.
+	wrong atomic.Pointer[fault.SetError]
+	// A call needs a set, so blank nodes record the list's; see WaitForSet.
+	wanted atomic.Bool
+	soon   atomic.Bool // they will do so soon even without a call, see wantSoon
+	// An operator has called Bootstrap, so wantSoon does nothing: the next call
+	// decides.
 	declared atomic.Bool
-	Met      atomic.Bool // a try has waited for the members to be connected to
+	Met      atomic.Bool // a try has waited until the members were connected
 	Recorder recorder
 }
 
@@ -264,18 +275,20 @@ type naming struct {
 	Guard, Retention time.Duration
 }
 
-// recorder has the nodes record their set when members finds that to be due. It
-// is safe for concurrent use; members.mu guards recording and declaring.
+// recorder makes the nodes record their set when members finds that a recording
+// is due. It is safe for concurrent use; members.mu guards recording and
+// declaring.
 type recorder struct {
 	*members
-	recording  bool   // record runs
-	declaring  int    // calls of Bootstrap that run: these record, and nothing else does
+	recording  bool   // record is running
+	declaring  int    // calls of Bootstrap in progress: only these record meanwhile
 	lastWarned string // what record last warned of; only record uses it
 }
 
-// Usable reports whether a claim can start.
+// SetKnown reports whether a set is known and requests name it, so that claims
+// can start.
 // Invariant: no claim begins before requests name a set.
-func (s *members) Usable() bool { return s.Config.Load() != nil && s.Home() != "" }
+func (s *members) SetKnown() bool { return s.Config.Load() != nil && s.Home() != "" }
 
 func (s *members) Home() script.Home { return s.Named.Load().Home }
 

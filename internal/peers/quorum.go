@@ -18,16 +18,17 @@ import (
 	"github.com/quorate/quorate/internal/setup"
 )
 
-// Reached returns nil if a quorum of the set's members is connected and belongs
-// to the set, or is blank. Whether they vote is another question; see Serving.
-// Otherwise it returns each node's error, and whether waiting is hopeless because too
-// many refuse permanently. While no set is known, the nodes are those of the
-// list. A majority is enough even if another node refuses permanently: Check
-// reports that node's error.
-func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
-	// sets is read before the list: a node is made before claims count on it.
+// Unready returns nil if a quorum of the set's members is connected and belongs
+// to the set. Otherwise it returns each node's error, and whether waiting is
+// hopeless because too many nodes refuse permanently. Whether the nodes vote is
+// another question; see Serving. While no set is known, the nodes are those of
+// the list. A majority is enough even if another node refuses permanently:
+// Check reports that node's error.
+func (ps *Peers) Unready() (f *fault.Failure, hopeless bool) {
+	// Read the quorums before the list of nodes: every node is listed before
+	// claims count on it.
 	sets, list := ps.Driver.Sets(), ps.Nodes.All()
-	if !ps.Members.Usable() {
+	if !ps.Members.SetKnown() {
 		list = ps.Seeds.Live()
 		sets = protocol.Majority(len(list))
 	}
@@ -35,17 +36,18 @@ func (ps *Peers) Reached() (f *fault.Failure, hopeless bool) {
 	if met {
 		return nil, false
 	}
-	// Each node refuses a list that is not the set's.
+	// If the list is not the set's, every node refuses it.
 	if wrong := ps.Members.wrong.Load(); wrong != nil {
 		return &fault.Failure{Err: wrong}, true
 	}
 	return f, hopeless
 }
 
-// tally asks err what each node has against its vote; list[i] is the node of
-// bit i in sets. It returns a failure that lists these objections and is never
-// nil, whether the nodes without one are a quorum (met), and whether so many
-// refuse permanently that there can be none (hopeless).
+// tally calls err for each node, which returns why the node cannot vote, or
+// nil. list[i] is the node of bit i in sets. tally returns a failure, never
+// nil, that lists these errors. met reports whether the nodes without an error
+// are a quorum, and hopeless whether so many refuse permanently that there can
+// be none.
 func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
 	good, refused := uint32(0), uint32(0)
 	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
@@ -111,12 +113,13 @@ func (s *members) unfit(i int) error {
 func (s *members) Unknown() *fault.Failure {
 	list := s.ps.Seeds.Live()
 	f, _, _ := tally(list, protocol.Majority(len(list)), (*Node).Unfit)
-	f.Votes = 0 // a vote is for a set
+	f.Votes = 0 // without a set there is nothing to vote for
 	return f
 }
 
-// blank reports whether a majority of the client's list is connected to, and no
-// node of it has recorded a set: they are brand-new, or have forgotten all.
+// blank reports whether a majority of the client's list is connected, and no
+// node of it has recorded a set: the nodes are brand-new, or have lost all
+// data.
 func (s *members) blank() bool {
 	up, all := s.blankNodes()
 	return up >= all/2+1
@@ -149,7 +152,7 @@ func (s *members) blankNodes() (up, all int) {
 	return up, len(list)
 }
 
-// Shown returns what a node has shown of its set, or nil.
+// Shown returns the record of the set that a node has shown, or nil.
 func (n *Node) Shown() *nodeset.NodeSet {
 	s := n.ps.Members
 	s.mu.Lock()
@@ -157,8 +160,8 @@ func (n *Node) Shown() *nodeset.NodeSet {
 	return s.known.Has(n.Index)
 }
 
-// standings are how a node stands to the set, by what is wrong with it.
-var standings = map[nodeset.SetFault]string{
+// roleNames describes a node's role in the set, by what is wrong with the node.
+var roleNames = map[nodeset.SetFault]string{
 	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
 	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
@@ -175,7 +178,7 @@ func (s *members) Membership(i int) string {
 	case i >= nodeset.Seed && has.Config == nil:
 		return "blank"
 	}
-	return standings[s.known.Verdict(i).Fault]
+	return roleNames[s.known.Verdict(i).Fault]
 }
 
 // CheckSettings returns why a claim with these settings cannot be made, or nil. Each
@@ -235,13 +238,13 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the client is asking the other nodes whether it was decided; " +
 			"if this error persists, check that list with \"quorate members list\", and give it to this client if it is the set"}
 	case nodeset.SetForeign:
-		// It passes where all members have lost their data, and have recorded
-		// their set once more (e2e: TestFlushAll).
+		// This error goes away if all members have lost their data and have
+		// recorded their set again (e2e: TestFlushAll).
 		return &fault.MemberError{Why: "has the data of another set of nodes, " + fault.Addrs(v.Shown.Addrs()) +
 			"; start this set's server at the address, or record where it is now: quorate members move"}
 	case nodeset.SetOther:
 		at := v.Set.Member(v.As)
-		if at < 0 { // it has left the set since the node was judged
+		if at < 0 { // that member has left the set since the node was judged
 			return fault.ErrRejudged
 		}
 		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data "+

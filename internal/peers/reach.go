@@ -54,7 +54,7 @@ func (r *reach) Stop() {
 // goroutine of the timer, so a logger that blocks delays nothing else.
 func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
-	if r.note(ps.IsClosed(), missing) {
+	if r.update(ps.IsClosed(), missing) {
 		up, all := ps.connected(nil)
 		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all, missing.Votes, missing.Needed)
 		if blank, _ := ps.Members.blankNodes(); blank > 0 {
@@ -65,7 +65,7 @@ func (r *reach) look() {
 	}
 }
 
-// causes is what a line of the log says of each node.
+// causes returns the log attribute with each node's error.
 func causes(f *fault.Failure) slog.Attr {
 	all := make([]string, 0, len(f.Nodes))
 	for _, n := range f.Nodes {
@@ -74,11 +74,12 @@ func causes(f *fault.Failure) slog.Attr {
 	return slog.String("nodes", strings.Join(all, "; "))
 }
 
-// missing says which nodes are not connected and why, or nil if a quorum is
-// connected, or all nodes are connected and about to record their set.
+// missing returns which nodes are not connected and why. It returns nil if a
+// quorum is connected, or if all nodes are connected and about to record their
+// set.
 func (r *reach) missing() *fault.Failure {
 	ps := r.ps
-	f, _ := ps.Reached()
+	f, _ := ps.Unready()
 	if f == nil || ps.Members.allBlank() {
 		return nil
 	}
@@ -89,11 +90,11 @@ func (r *reach) missing() *fault.Failure {
 	return f
 }
 
-// connected returns how many nodes are connected to, and how many there are. The
-// node up counts although its connection is only beginning.
+// connected returns how many nodes are connected, and how many there are. It
+// counts up as connected, although its connection is only beginning.
 func (ps *Peers) connected(up *Node) (n, all int) {
 	list := ps.Nodes.All()
-	if !ps.Members.Usable() {
+	if !ps.Members.SetKnown() {
 		list = ps.Seeds.Live()
 	}
 	for _, node := range list {
@@ -108,9 +109,10 @@ func (ps *Peers) connected(up *Node) (n, all int) {
 	return n, all
 }
 
-// Serving is Serving of nodes without buckets.
+// Serving returns nil if a quorum is connected and votes, and otherwise what is
+// known about each node. It does not wait.
 func (ps *Peers) Serving() error {
-	if !ps.Members.Usable() {
+	if !ps.Members.SetKnown() {
 		return ps.Members.Unknown()
 	}
 	f, met, _ := tally(ps.Nodes.All(), ps.Driver.Sets(), func(n *Node) error {
@@ -125,9 +127,9 @@ func (ps *Peers) Serving() error {
 	return f
 }
 
-// note takes which nodes are missing, and reports whether to log that. It sets
-// the timer for the next look.
-func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
+// update records which nodes are missing, and reports whether to log it. It
+// sets the timer for the next check.
+func (r *reach) update(closed bool, missing *fault.Failure) (say bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.armed = !closed && missing != nil; !r.armed {
@@ -141,8 +143,9 @@ func (r *reach) note(closed bool, missing *fault.Failure) (say bool) {
 	return say
 }
 
-// lateAnswers is how much later than its guard time a node may still be heard
-// to recover. It bounds no wait: it keeps an episode from being logged twice.
+// lateAnswers is how long after its guard time a node may still answer that it
+// is recovering. It limits no wait; it only keeps an episode from being logged
+// twice.
 const lateAnswers = 2 * time.Second
 
 // bootstrapAdvice is for nodes without data. Only the operator can tell whether
@@ -150,13 +153,13 @@ const lateAnswers = 2 * time.Second
 const bootstrapAdvice = "they record their set on their own once all of them answer; if no client has ever used these nodes and you don't want to wait, " +
 	"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
 
-// begun notes whether a node is within its guard time as a connection to it
-// begins. So the log says at once that no lock can be acquired, before the
-// first call (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
-// handshake that has filled probed.
+// begun records whether a node is within its guard time when a connection to it
+// begins, so that the log says at once, before the first call, that no lock can
+// be acquired (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
+// handshake has filled probed.
 func (n *Node) begun() {
 	p := &n.probed
-	// note takes answers, so the handshake's finding is put as one.
+	// update takes answers, so turn the result of the handshake into one.
 	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
@@ -166,14 +169,15 @@ func (n *Node) begun() {
 	}
 }
 
-// noteRecovering notes for the log whether the node is within its guard time.
-// The caller holds no lock: the logger and the observer are called here.
+// noteRecovering tells the log and the observer whether the node is within its
+// guard time. The caller holds no lock, because the logger and the observer are
+// called here.
 func (n *Node) noteRecovering(a protocol.Answer) {
 	ps := n.ps
-	if ps.Driver.Sets().All()&(1<<n.Index) == 0 { // it enters the set, and is not needed for a quorum yet
+	if ps.Driver.Sets().All()&(1<<n.Index) == 0 { // it is joining the set, and is not needed for a quorum yet
 		a = protocol.Answer{Status: protocol.OK}
 	}
-	begins, out, wait := ps.recovering.note(ps.Driver.Sets(), n.Index, a, time.Now())
+	begins, out, wait := ps.recovering.update(ps.Driver.Sets(), n.Index, a, time.Now())
 	if begins {
 		ps.Observer.Call(setup.Event{Kind: setup.EventNodeRecovering, Took: a.Wait, Node: n.Addr})
 	}
@@ -186,15 +190,15 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})
 }
 
-// note takes an answer of a node. It reports whether that node has just begun
-// to recover. If a quorum has just become impossible it returns which nodes
-// recover, and for how long.
-func (r *recovering) note(sets protocol.Quorums, node int, a protocol.Answer, now time.Time) (begins bool, out uint32, wait time.Duration) {
+// update records an answer of a node, and reports whether that node has just
+// begun to recover. If a quorum has just become impossible, it also returns
+// which nodes are recovering, and for how long.
+func (r *recovering) update(sets protocol.Quorums, node int, a protocol.Answer, now time.Time) (begins bool, out uint32, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// until is a time and not a flag: a node that does not answer any more
-	// counts as one that recovers until its guard time would be over, and not
-	// longer. A guard time that ends later than was known has begun again.
+	// until is a time and not a flag: a node that stops answering counts as
+	// recovering until its guard time would be over, and no longer. If a guard
+	// time ends later than was known, it has begun again.
 	begins = a.Status == protocol.Recovering && now.Add(a.Wait).Sub(r.until[node]) > lateAnswers
 	if r.until[node] = now.Add(a.Wait); a.Status != protocol.Recovering {
 		r.until[node] = time.Time{}
@@ -220,16 +224,16 @@ func (r *recovering) note(sets protocol.Quorums, node int, a protocol.Answer, no
 	return begins, 0, 0
 }
 
-// left returns for how much longer a node does not vote, 0 if it does.
+// left returns how much longer a node will not vote, or 0 if it votes.
 func (r *recovering) left(node int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(0, time.Until(r.until[node]))
 }
 
-// Advice says what the operator can do about nodes that have recorded no set,
-// by the errors of all nodes that do not agree. It is empty if one of them says
-// something else: Bootstrap needs that node too.
+// Advice returns what the operator can do about nodes that have recorded no
+// set, given the errors of all nodes that do not vote. It is empty if a node
+// has another error, because Bootstrap needs that node too.
 func Advice(need int, nodes []error) string {
 	other := func(err error) bool { return !errors.Is(err, fault.ErrSetUnknown) }
 	if need == 0 || len(nodes) < need || slices.ContainsFunc(nodes, other) {

@@ -24,22 +24,22 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 		}
 		return f
 	}
-	assert.True(t, r.note(false, missing(5001, "a", "b")))
-	assert.False(t, r.note(false, missing(5002, "a", "b")), "another local port is no news")
-	assert.True(t, r.note(false, missing(5003, "a", "c")))
+	assert.True(t, r.update(false, missing(5001, "a", "b")))
+	assert.False(t, r.update(false, missing(5002, "a", "b")), "another local port is no news")
+	assert.True(t, r.update(false, missing(5003, "a", "c")))
 	other := missing(5003, "a", "c")
 	other.Nodes[0].Err = errors.New("refused")
-	assert.True(t, r.note(false, other))
+	assert.True(t, r.update(false, other))
 	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
 		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s", now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
 		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
 	}
-	assert.True(t, r.note(false, expired(time.Now())))
-	assert.False(t, r.note(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
+	assert.True(t, r.update(false, expired(time.Now())))
+	assert.False(t, r.update(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
 	assert.Equal(t, 16*reachPause, r.pause, "the more lines, the seldomer")
-	assert.False(t, r.note(false, nil))
+	assert.False(t, r.update(false, nil))
 	assert.False(t, r.armed, "a quorum is connected: the episode is over")
-	assert.False(t, r.note(true, other), "the Quorum is closed")
+	assert.False(t, r.update(true, other), "the Quorum is closed")
 }
 
 // The log says once per episode that nodes recover. Neither an answer that
@@ -52,7 +52,7 @@ func TestEpisodeOutlastsLateAnswers(t *testing.T) {
 		if wait > 0 {
 			a.Status = protocol.Recovering
 		}
-		_, out, _ = r.note(protocol.Majority(3), node, a, now)
+		_, out, _ = r.update(protocol.Majority(3), node, a, now)
 		return out
 	}
 	assert.Zero(t, note(0, time.Second), "two of three can vote")
@@ -82,7 +82,7 @@ func TestTwoSetsRecover(t *testing.T) {
 		var out uint32
 		for i := range 5 {
 			if nodes&(1<<i) != 0 {
-				_, out, _ = r.note(both, i, protocol.Answer{Status: protocol.Recovering, Wait: time.Minute}, time.Now())
+				_, out, _ = r.update(both, i, protocol.Answer{Status: protocol.Recovering, Wait: time.Minute}, time.Now())
 			}
 		}
 		assert.Equal(t, possible, out == 0, "%b", nodes)

@@ -34,7 +34,7 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 		switch wrong := s.wrong.Load(); {
 		case wrong != nil:
 			return mine, &fault.Failure{Err: wrong}
-		case s.Usable():
+		case s.SetKnown():
 			mine = mine || slices.Contains(proposed, s.Config.Load().Origin)
 			if !mine {
 				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set", s.Config.Load().Addrs())

@@ -41,8 +41,8 @@ func (q Quorums) Blocked(nodes uint32) bool { return !q.Met(^nodes) }
 // yet.
 func (q Quorums) Attested(nodes uint32) bool { return Most(q.Present, nodes) }
 
-// AllAttested reports whether nodes include all of those that can attest, so no
-// other node is left to ask.
+// AllAttested reports whether nodes contains every node that can attest, so
+// that no other node is left to ask.
 func (q Quorums) AllAttested(nodes uint32) bool { return q.Present&^nodes == 0 }
 
 // Any reports whether nodes include a majority of at least one of the sets.

@@ -50,7 +50,7 @@ type Entry struct {
 	CaughtUp bool    // the node has lost nothing since it was last caught up
 	Forged   bool    // it stores a version too far ahead of its clock, and does not report it
 	Promise  Version // the newest run that has begun at this node
-	// Time left of the recording claim's lease; 0 if the claim is not here or
-	// has no vote.
+	// Time left of the lease of the claim that recorded it; 0 if the node does
+	// not have the claim or does not vote for it.
 	Left time.Duration
 }

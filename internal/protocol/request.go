@@ -66,8 +66,8 @@ type Status uint8
 // The statuses of an Answer.
 const (
 	OK Status = iota + 1 // the node holds the claim (after a leave: no longer holds it)
-	// A beat for an id the node does not know; an open or a put of a claim that
-	// it does not vote for.
+	// A beat for an unknown id, or an open or a put of a claim that the node
+	// does not vote for.
 	Missing
 	Recovering       // the node lost its data and stores nothing yet
 	Clash            // the name is in use with another capacity
@@ -75,7 +75,7 @@ const (
 	// The ticket would be too far ahead of the node's clock: nothing is stored
 	// (ticketclock.go).
 	Ahead
-	// The request counts on another configuration than the node's: nothing is
+	// The request names another configuration than the node's: nothing is
 	// stored (configuration.go).
 	OtherSet
 )
@@ -107,11 +107,11 @@ type Answer struct {
 	// to milliseconds.
 	Clock  int64
 	Ticket Ticket // the claim's ticket at this node; when Missing, the node's fence
-	// No vote: when asking again may help (0: no hint); Recovering: how much
-	// longer; Ahead: when the ticket may be given.
+	// No vote: when asking again may help (0: no hint). Recovering: how much
+	// longer. Ahead: when the ticket may be given.
 	Wait time.Duration
-	// Total weight of the lower claims; where a list that was asked for is too
-	// long, of some above as well.
+	// Total weight of the lower claims. If a requested list is too long, it
+	// includes some higher claims.
 	Sum    uint64
 	Digest uint64 // sum of their ids' digests modulo 2^52
 	// The lower claims from some ticket on, when the request asked for the list

@@ -209,7 +209,8 @@ func (a *Attempt) list(io IO, kept bool) error {
 // listNode adds the names of one node to found.
 // Invariant: a node's list counts only if its incarnation and its run are the
 // same before the first portion and after the last one (repair-steady.txt).
-// Otherwise some names may be missing, and a cursor is of one run.
+// Otherwise some names may be missing. Besides, a cursor means nothing to
+// another run.
 func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]struct{}) error {
 	size, mark := 0, "" // mark is an earlier cursor: cursors that go round in a circle come back to it
 	for portions, cursor := 1, "0"; !a.over.Load(); portions++ {

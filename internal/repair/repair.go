@@ -26,16 +26,16 @@ type Repair struct {
 
 	rng   *rand.Rand // spreads the attempts of many clients
 	nodes []nodeRepair
-	// Semaphores that a node has missed a Resize of: when to spread the number;
-	// Never: it is under way.
+	// Semaphores of which a node has missed a Resize, with the time to spread
+	// the number; Never while that is in progress.
 	numbers map[string]protocol.Time
 }
 
 // Task is one thing for the client to do. No event waits for it.
 type Task struct {
 	Attempt *Attempt // run it, then call Ended
-	// Nothing else: read the number of permits of this name so that each node
-	// that answers has it, then call Spread.
+	// If set, the task is only this: read this name's number of permits so that
+	// each node that answers gets it, then call Spread.
 	Number string
 }
 

@@ -104,7 +104,7 @@ func (k Keys) Claims() string { return k.ours(claims) }
 
 func (k Keys) Marker() string { return k.prefix + k.home }
 
-// Record is the key of the name's record.
+// Record returns the key of the name's record.
 func (k Keys) Record() string { return k.ours(recorded) }
 
 // Watchers is the key of the clients that watch the record.

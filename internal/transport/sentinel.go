@@ -166,9 +166,9 @@ func (a *asker) close() {
 	}
 }
 
-// said is the answer of one Sentinel: the address of the master, "" if it knows
+// sentinelAnswer is the answer of one Sentinel: the address of the master, "" if it knows
 // none, or an error.
-type said struct {
+type sentinelAnswer struct {
 	sentinel int
 	server   string // the server that has answered
 	master   string
@@ -185,7 +185,7 @@ type said struct {
 func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	heard, answers := make([]*said, len(a.addrs)), make(chan said, len(a.addrs))
+	heard, answers := make([]*sentinelAnswer, len(a.addrs)), make(chan sentinelAnswer, len(a.addrs))
 	if !a.begin(timeout, answers) {
 		return "", ErrClosed
 	}
@@ -214,7 +214,7 @@ func (a *asker) masterAddr(ctx context.Context, timeout time.Duration) (string, 
 }
 
 // begin asks all Sentinels. It returns false after close.
-func (a *asker) begin(timeout time.Duration, answers chan<- said) bool {
+func (a *asker) begin(timeout time.Duration, answers chan<- sentinelAnswer) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
@@ -224,7 +224,7 @@ func (a *asker) begin(timeout time.Duration, answers chan<- said) bool {
 		a.all.Go(func() {
 			ctx, cancel := context.WithTimeout(a.ctx, timeout)
 			defer cancel()
-			s := said{sentinel: i}
+			s := sentinelAnswer{sentinel: i}
 			s.server, s.master, s.err = a.ask(ctx, addr)
 			answers <- s
 		})
@@ -245,7 +245,7 @@ func (a *asker) decided(master string) (string, error) {
 // undecided returns the result if no majority agrees. The last master that a
 // majority named is dialled again if at least one Sentinel still names it and
 // none contradicts: while most Sentinels are down, no failover can replace it.
-func (a *asker) undecided(heard []*said, votes map[string]int) (string, error) {
+func (a *asker) undecided(heard []*sentinelAnswer, votes map[string]int) (string, error) {
 	a.mu.Lock()
 	named := a.named
 	a.mu.Unlock()

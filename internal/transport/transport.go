@@ -202,9 +202,10 @@ type Info struct {
 	RoundTrip time.Duration // the round trip of the first command
 }
 
-// Run identifies the data in the server's memory: that of its process, until a
-// replication replaces it with another master's. A master that was a replica in
-// between has lost whatever that other master did not have.
+// Run identifies the data in the server's memory. It changes when the process
+// restarts, and when a replication replaces the data with another master's: a
+// master that was a replica for a while has lost whatever that other master did
+// not have.
 func (i *Info) Run() string {
 	if i.RunID == "" || i.Former == "" {
 		return i.RunID

@@ -74,6 +74,7 @@ func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error 
 	return nil
 }
 
+// comparePlain checks that the redlock key holds what the model says.
 func (s *sequence) comparePlain(got string) error {
 	if want := s.node.Plain(s.now); got != want {
 		return fmt.Errorf("the redlock key holds %q, want %q", got, want)

@@ -135,7 +135,7 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		}
 		if s.herd && c == large {
 			a.terms.Weight = 1
-			// All wait for the first, or the last for all.
+			// All wait for the first, or the last waits for all.
 			if i == 0 && seed%(2*herdOneIn) == 1 || i == fleet-2 {
 				a.terms.Weight = large
 			}
@@ -218,6 +218,7 @@ func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {
 	}
 }
 
+// note adds a line to the log that explains a failure.
 func (s *sequence) note(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf(format, args...))
 }

@@ -12,8 +12,8 @@ import (
 const (
 	queueLength = 1024     // pieces that wait in one direction; TCP's own flow control keeps back the rest
 	pieceLength = 16 << 10 // most bytes of a piece
-	// Bytes of a direction in which SUBSCRIBE is looked for: a subscription
-	// only logs in before.
+	// How many bytes of a direction are searched for SUBSCRIBE: a subscription
+	// sends only the login before it.
 	sniffed = 4096
 )
 

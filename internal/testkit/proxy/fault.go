@@ -35,8 +35,8 @@ const (
 type Fault struct {
 	Delay  time.Duration // data arrives that much later; more data can be on its way meanwhile
 	Jitter time.Duration // and up to that much earlier or later still, in order
-	// Percentage of pieces that TCP sends again, below 100: first after 200 ms,
-	// then twice as late each time.
+	// Percentage of pieces that TCP retransmits, below 100: first after 200 ms,
+	// then after twice as long each time.
 	Loss int
 	Rate int // bytes per second of all connections of the proxy together; 0 is unlimited
 

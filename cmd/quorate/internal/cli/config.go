@@ -74,7 +74,7 @@ func (t *Target) resolve() error {
 			continue
 		}
 		if err := f.Value.Set(value); err != nil {
-			// The others are any text.
+			// The other values may be any text.
 			return NewExit(ExitUsage, fmt.Errorf("%s must be a duration such as 20s", from))
 		}
 	}
@@ -98,7 +98,7 @@ func readConfig(path string) (map[string]string, error) {
 	}
 	var doc yaml.Node // a struct's errors would quote values
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		// The rest may quote a value.
+		// The rest of the error may quote a secret value.
 		return nil, fmt.Errorf("%s: not valid YAML%s", path, lineOf.FindString(err.Error()))
 	}
 	if doc.Kind == 0 {

@@ -84,7 +84,7 @@ func Unknown(root *cobra.Command, args []string) error {
 	c := root
 	for _, word := range args {
 		switch {
-		// Cobra's own, for completion.
+		// Cobra's own commands, for completion.
 		case !c.HasSubCommands() || word == "--" || strings.HasPrefix(word, "__"):
 			return nil
 		case strings.HasPrefix(word, "-"):

@@ -32,7 +32,7 @@ type Config struct {
 	Length         time.Duration // about
 	TTL            time.Duration
 	Out            io.Writer
-	// How the reader starts this program, for the advice at the end.
+	// How the user starts this program, for the advice at the end.
 	Program string
 	Command func(arguments ...string) *exec.Cmd // starts this program
 }
