@@ -7,9 +7,9 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Rule 3, which views admit a claim. Votes decide, and for semaphores the
-// counting rule, since votes alone admit too many. Also how many permits there
-// are.
+// Rule 3: which views admit a claim. Votes decide. For semaphores the counting
+// rule decides too, because votes alone would admit too many claims. This file
+// also finds out how many permits there are.
 // Invariant: leaving out a view, or knowing less of one, can only refuse.
 // Invariant: a larger number of permits counts only once q views report it, a
 // smaller one as soon as one view does.
@@ -23,9 +23,9 @@ func (b ballot) admitted() bool {
 	if !b.s.Sets.Met(b.votes) {
 		return false
 	}
-	// With q votes, a claim that does not fit alongside this one is in at most V -
-	// q views, so it counts for at most N - q < q and is never counted. For a
-	// mutex and for readers and writers that is all there is to check.
+	// With q votes, a claim that does not fit alongside this one is in at most
+	// V - q views, so it counts for at most N - q < q and is never counted. For
+	// a mutex and for readers and writers nothing else needs to be checked.
 	return !b.s.Counting || b.fits() //mutant:RuleCounting=true
 }
 
@@ -49,11 +49,11 @@ func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.s.
 	return b.now
 }
 
-// fits is the counting rule for semaphores. N - V nodes tell nothing, so each
-// lower claim is taken to be on all of these: "a lower claim e counts if (views
-// that contain e) + (N - V) >= q". Rule 3 of docs/internals/protocol.md says
-// why equal digests, and sums and digests of more than the lower claims, do as
-// well.
+// fits is the counting rule for semaphores. N - V nodes have no usable view, so
+// each lower claim is assumed to be on all of them: "a lower claim e counts if
+// (views that contain e) + (N - V) >= q". Rule 3 of docs/internals/protocol.md
+// says why equal digests, and sums and digests of more than the lower claims,
+// do as well.
 //
 // Take nodes A, B and C, and a semaphore of two permits. A lists the lower claims
 // x and y, B lists x, and C is silent. x is in two views, and y in one: with C,
@@ -61,11 +61,11 @@ func (b ballot) validUntil() protocol.Time { //mutant:RuleRecheck,RuleLease=b.s.
 // claim's own permit that makes three, so it waits. When A says that y has left, y
 // can be at C alone and does not count any more: x and the claim fit.
 //
-// Only voting views whose content is known are used. To leave a view out can
-// only refuse.
+// Only voting views whose content is known are used. Leaving a view out can
+// only refuse a claim.
 //
-// A holder hears from one node after the other, and may not be able to compare
-// a new view with an old one. But it still has the views with which it was last
+// A holder gets the answers one after another, and may not be able to compare a
+// new view with an old one. But it still has the views with which it was last
 // admitted, and claims only ever disappear from a view.
 func (b ballot) fits() bool {
 	if b.fitsNow() {
@@ -89,9 +89,9 @@ func (b ballot) swapAdmitted() {
 	}
 }
 
-// saveAdmitted keeps what admits the claim now. It costs a copy for each node,
-// so it is done only for counted claims: for others a vote is enough, and a
-// vote stays.
+// saveAdmitted keeps the views that admit the claim now. It copies data for
+// each node, so it is called only for counted claims: for others a vote is
+// enough, and a vote stays.
 func (b ballot) saveAdmitted() {
 	if !b.s.Counting || !b.s.Sets.Met(b.votes) || !b.fitsNow() {
 		return
@@ -175,8 +175,8 @@ func (b ballot) fitsBySum(set uint32) bool {
 
 // counted reports whether the lists show that there is room: the lists that
 // begin at a ticket, and the lists of all claims. Of the claims before the
-// lists only a total is known. It always counts, but once if two views have the
-// same total.
+// lists only a total is known. That total always counts, but only once if two
+// views have the same total.
 func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 	type tally struct {
 		views  int

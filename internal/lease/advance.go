@@ -7,9 +7,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// What follows from what a claim knows: it settles (rule 2), waits (rule 4) and
-// holds, and it sends what is due. That is renewals (rule 6), second tries, and
-// settles to nodes that are below T or have lost the claim.
+// The conclusions that a claim draws from what it knows: it settles (rule 2),
+// waits (rule 4) and holds. It also sends the requests that are due: renewals
+// (rule 6), second tries, and settles to nodes that are below T or have lost
+// the claim.
 // Invariant: advance runs after each event, so the phase, the deadline and Wake
 // of a claim always agree with what it knows.
 // Invariant: sendDue sends nothing to a node at which a request of the claim is
@@ -17,14 +18,14 @@ import (
 // Invariant: T only rises. Two settled claims have at least one node in common
 // that holds both at their final tickets.
 
-// advance draws the conclusions of what is known now. Take nodes A, B and C: A
-// votes for the claim, and B's answer with a second vote arrives. Two nodes have
-// T, so settle makes the claim Waiting, and wait finds two votes and makes it
-// Holding. Its deadline is when the first of the two leases ends. C has not
-// answered, so sendDue sends it nothing. The order of the phases
-// is that of the rules, so one event may take a claim from Joining to Holding.
-// sendDue comes last: it must not renew a claim that has just been lost, nor
-// ask for a vote that has just been counted.
+// advance draws the conclusions from what is known now. Take nodes A, B and C:
+// A votes for the claim, and B's answer with a second vote arrives. Two nodes
+// have T, so settle makes the claim Waiting, and wait finds two votes and makes
+// it Holding. Its deadline is when the first of the two leases ends. C has not
+// answered, so sendDue sends it nothing. The order of the phases is that of the
+// rules, so one event may take a claim from Joining to Holding. sendDue comes
+// last: it must not renew a claim that has just been lost, nor ask for a vote
+// that has just been counted.
 func (c *Claim) advance(now protocol.Time) {
 	refusals := uint32(0)
 	for i := range c.State.peers {
@@ -162,13 +163,13 @@ func (c *Claim) wait(b ballot) {
 	case c.State.Try && (c.outvoted(now, b.votes|open) || c.countPause > 0 && asked == 0):
 		c.End(now, Busy)
 		return
-	case !c.State.Sets.Met(known): // its leases have lapsed: it starts again, and a try gives up
+	case !c.State.Sets.Met(known): // its leases have lapsed: the claim starts again, or a try gives up
 		c.End(now, Expired)
 		return
 	case !c.State.Try && !c.State.Sets.Met(aliveExact) && c.State.Sets.Met(alive) && top > c.State.ticket: //mutant:RuleRaise
 		// "A waiter whose exact nodes die may raise T and settle again." So may
-		// one where another client's key bars all claims: such a node gives no
-		// vote.
+		// a waiter one of whose nodes is barred by another client's key,
+		// because such a node gives no vote.
 		c.State.began = now
 		c.raise(now, c.State.next(top))
 		return

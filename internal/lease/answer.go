@@ -18,7 +18,7 @@ func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.
 		p.acknowledge(v, r, a)
 		p.askAt, p.hinted = protocol.Never, false
 		switch {
-		case p.askAgain && p.pendingSince == 0: // that answer will bring a hint of its own
+		case p.askAgain && p.pendingSince == 0: // the answer that is outstanding will bring its own hint
 			p.askAgain, p.askAt = false, now
 		case a.Wait > 0:
 			p.askAt, p.hinted = now.Add(a.Wait), true
@@ -30,14 +30,14 @@ func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.
 		if r.Op == protocol.OpSettle && r.Ticket == v.ticket {
 			p.behind = false
 		}
-	case protocol.Missing: // the view is of a claim that is not there any more: back by rule 6
+	case protocol.Missing: // the node no longer has the claim; rule 6 brings it back
 		*p = peer{ackSent: r.Sent, askAt: now, behind: p.behind}
-	case protocol.Recovering: // lost its data: not before the guard time is over
+	case protocol.Recovering: // the node has lost its data: ask again when the guard time is over
 		again := peer{ackSent: r.Sent, askAt: now.Add(max(a.Wait, time.Millisecond)), failures: 1}
 		if v.phase == Holding && p.usable(v, now) { //mutant:RuleOutlast
-			// The guard time outlasts the lease that it has forgotten, so that
-			// still keeps others out: a node that has come back is worth no
-			// less to a holder than one that has not.
+			// The guard time outlasts the lease that the node has forgotten, so
+			// it still keeps others out: to a holder, a node that has come back
+			// is worth as much as one that has not.
 			again.held, again.ticket, again.incarnation = true, p.ticket, p.incarnation
 			again.vote, again.pushUnsure = p.vote, p.pushUnsure
 			m := p.extra()
@@ -52,7 +52,7 @@ func (p *peer) take(v *State, now protocol.Time, r protocol.Request, a protocol.
 	}
 }
 
-// Doubt is what the clocks say against an answer to a claim.
+// Doubt is how the clocks contradict an answer to a claim.
 type Doubt uint8
 
 const (
@@ -189,8 +189,8 @@ func (p *peer) leaseBrought(v *State, r protocol.Request) protocol.Time {
 	return max(p.leaseEnds(v), min(v.deadline, (&peer{ackSent: r.Sent}).leaseEnds(v)))
 }
 
-// takeLowerSet records what an answer says of the lower claims. If votes are
-// all that is needed, the claim does not ask for that and does not keep it.
+// takeLowerSet records what an answer says about the lower claims. A claim that
+// needs only votes does not ask for this and does not keep it.
 func (v *State) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer) {
 	// A holder keeps the digests it was admitted by: newer views are subsets,
 	// but one that is newer than the others would no longer compare equal to
@@ -259,7 +259,8 @@ func (p *peer) distrustPushes() { p.pushUnsure = true } //mutant:RulePushOnce
 // another member (RuleSetNumber).
 func (v *State) forgetReassigned(now protocol.Time, reassigned uint32) { //mutant:RuleSetNumber
 	for i := range v.peers {
-		if p := &v.peers[i]; reassigned&(1<<i) != 0 { // the outstanding answer is of the earlier member too
+		// The outstanding answer comes from the earlier member too.
+		if p := &v.peers[i]; reassigned&(1<<i) != 0 {
 			*p = peer{ackSent: now, pendingSince: p.pendingSince, askAt: now}
 		}
 	}

@@ -51,8 +51,8 @@ func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed u
 }
 
 // write decides an open or a put: it is done when a majority has taken it. An
-// open also tells what was recorded before, and for that it needs nodes that
-// know. These need not have promised: docs/internals/protocol.md, The record.
+// open also returns what was recorded before, so it needs nodes that can
+// attest. These need not have promised: docs/internals/protocol.md, The record.
 func (q *RegisterOp) write(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
@@ -123,8 +123,8 @@ func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 
 // read decides what is recorded. What only a minority is known to have is
 // brought to a majority before a caller gets it, unless a later run may have
-// begun: rule 3 of the record. A node is repaired by what others tell after its
-// guard time is over, as what they told before may be too old.
+// begun: rule 3 of the record. A node is repaired with answers that the others
+// give after its guard time is over, because earlier answers may be too old.
 func (q *RegisterOp) read(now protocol.Time) {
 	if q.Repair != 0 {
 		repaired := &q.peers[q.Repair-1]
@@ -221,10 +221,10 @@ func Decides(undecided, decided bool) bool {
 // Newest returns the newest value that any node has shown.
 func (q *RegisterOp) Newest() protocol.Stored { return q.newest }
 
-// Left returns how much is left of the lease of the claim that has recorded the
-// newest value, as a majority sees it, and whether that is certain. While some
-// nodes have not answered it is not: a claim may be held although too few nodes
-// are known to hold it.
+// Left returns the time left of the lease of the claim that has recorded the
+// newest value, as a majority sees it, and whether that is certain. It is
+// uncertain while some nodes have not answered, because a claim may be held
+// although too few nodes are known to hold it.
 func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	held, dead := uint32(0), uint32(0)
 	left = math.MaxInt64
@@ -238,8 +238,8 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 			dead |= 1 << i
 		}
 	}
-	// The claim has ended if so many nodes have dropped it, or never had it, that
-	// the others are no quorum, whatever these say.
+	// The claim has ended if so many nodes have dropped it, or never had it,
+	// that the others are no quorum, whatever those nodes say.
 	if q.Sets.Blocked(dead) {
 		return 0, true
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // The events of a claim: it starts (rule 1), hears from its nodes (rule 8 and
-// evictions), is moved to other nodes, and is left (rule 7). Its views take in
-// what the nodes say, and advance.go draws the conclusions.
+// evictions), is moved to other nodes, and is left (rule 7). The nodes'
+// messages go into its views, and advance.go draws the conclusions.
 
 // Start sends join(id, T0) to all nodes at once (rule 1), except to the nodes
 // in later, a bit for each. Those are asked after a while, or as soon as the
@@ -123,10 +123,11 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	}
 }
 
-// evict takes the word of a node that an operator ends the hold. It counts in
-// the view that it belongs to, until the node's next answer: an eviction that
-// was broken off leaves nothing behind.
-// Invariant: fewer than a quorum's words end no hold, so no node alone does.
+// evict records that, according to a node, an operator ends the hold. This
+// counts only for the view that it belongs to, and only until the node's next
+// answer, so an interrupted eviction leaves nothing behind.
+// Invariant: a hold ends only if a quorum says so, so no single node can end
+// it.
 func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 	if c.State.phase != Holding || m.Ticket != p.ticket || m.Incarnation != p.incarnation {
 		return
@@ -203,11 +204,11 @@ func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	}
 }
 
-// ShortenLeases records that the leases that some nodes gave, a bit for each,
-// end earlier by so much than the claim assumes, because clocks disagree: see
-// Clocks.
+// ShortenLeases records that the leases of the given nodes, a bit for each, end
+// earlier than the claim assumes, by the given time, because clocks disagree:
+// see nodeset.Clocks.
 // Invariant: the deadline that a holder keeps while nodes are exchanged moves
-// too. It rests on leases whose nodes may have forgotten the claim since.
+// too. It depends on leases whose nodes may have forgotten the claim since.
 func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration) {
 	if invariant.On {
 		defer c.check(now, c.before())
@@ -258,7 +259,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 		c.giveUpAt = c.State.deadline
 	}
 	if c.State.phase != Joining {
-		c.State.raised = true // what is asked for from here on is this ticket
+		c.State.raised = true // from here on requests ask for this ticket
 		for i := range c.State.peers {
 			if p := &c.State.peers[i]; !p.held && !p.refused && g.Absent&(1<<i) == 0 {
 				p.ask(now)

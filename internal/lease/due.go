@@ -60,14 +60,14 @@ func (p *peer) lapsed(v *State, now protocol.Time) bool {
 // have ended. So a claim insists only where the vote may make it a holder, or
 // where a holder lacks the vote: it is lost with the next node otherwise.
 //
-// What a node has predicted is not what it has said. A request that insists on a
-// prediction may wait at a node that has just hung, and would drop the holder
-// there when the node goes on.
+// A prediction by a node is not the same as its report. A request that insists
+// on a prediction may wait at a node that has just hung, and would drop the
+// holder there when the node goes on.
 //
-// A request for a list insists as well: the claims of a list count, so a dead
-// one in it may keep a claim out without end, or end a hold. So does a request
-// to a node that has refused the claim: it may do so for a dead claim of another
-// capacity.
+// A request for a list insists as well: the claims in a list count, so a dead
+// claim in it could keep another claim out forever, or end a hold. A request to
+// a node that has refused the claim insists too, because the node may have
+// refused because of a dead claim with another capacity.
 func (v *State) insists(now protocol.Time, i int, list bool) bool { //mutant:RulePatient=true
 	switch {
 	case list || v.peers[i].refused: //mutant:RuleInsist

@@ -48,15 +48,14 @@ func NewFanout(nodes int) *Fanout {
 }
 
 const (
-	// deferDelay is how long after three times the usual answer time the
-	// deferred nodes are asked. A lock that is held for less than that is never
-	// known at any other node.
+	// The deferred nodes are asked after three times the usual answer time plus
+	// deferDelay. If a lock is released before that, they never learn of it.
 	deferDelay = 500 * time.Microsecond
 	// slowMargin is how much longer than others a node may take and still be
 	// one of the first.
 	slowMargin = 250 * time.Microsecond
-	// probeEvery: one attempt in so many asks all nodes at once, so that it is
-	// known how long each node takes.
+	// One attempt in probeEvery asks all nodes at once, to measure how long
+	// each node takes.
 	probeEvery = 32
 	// routeWindow is how long an answer counts as a measurement of the route to
 	// a node. The route may change while the connection lasts.
@@ -95,7 +94,7 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 	}
 }
 
-// SetRecovering notes whether a node is within its guard time.
+// SetRecovering records whether a node is within its guard time.
 func (f *Fanout) SetRecovering(node int, yes bool) { f.nodes[node].recovering.Store(yes) }
 
 // Recovering reports whether a node is within its guard time, as SetRecovering

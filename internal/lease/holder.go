@@ -38,10 +38,10 @@ type Found struct {
 	Most    int // the most votes of any claim
 }
 
-// FindHolder says who holds a name, judging by every node's answer. It returns
-// a claim with a majority of votes in each set. If several share the name it
-// returns the one first in the queue of node Found.Node. Example: nodes A and B
-// vote for x, C is silent: x holds. Only A votes for x and C is silent:
+// FindHolder returns who holds a name, judging by the answers of all nodes. It
+// returns a claim with a majority of votes in each set. If several share the
+// name it returns the one first in the queue of node Found.Node. Example: nodes
+// A and B vote for x, C is silent: x holds. Only A votes for x and C is silent:
 // HeldUnknown, as C's vote could make x the holder.
 //
 // During an exchange, a majority of only one set is HeldUnknown too: x may

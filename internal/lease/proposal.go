@@ -10,7 +10,7 @@ import (
 type Config struct {
 	protocol.Terms
 	Sets        protocol.Quorums // the zero value: a majority of Nodes
-	NodeTimeout time.Duration    // how long an answer is waited for before the node counts as silent
+	NodeTimeout time.Duration    // how long to wait for an answer before the node counts as silent
 	Drift       time.Duration    // how much earlier than the node the client assumes that a lease ends
 	Window      protocol.Window  // how far tickets may be from the nodes' clocks
 	Absent      uint32           // nodes that are asked nothing, a bit for each
@@ -18,7 +18,7 @@ type Config struct {
 	Try         bool             // do not wait: Busy instead
 	ShortHold   bool             // the lock is usually given back at once: see Fanout
 	NoRenewal   bool             // do not renew: see StopRenewal
-	Succession  bool             // of the register of SuccessorName
+	Succession  bool             // the claim is for the register of SuccessorName
 }
 
 // Drift returns how much earlier than a node a client assumes that a lease ends: 1%
@@ -58,8 +58,8 @@ const (
 	Holding               // admitted
 	Lost                  // was admitted, and rule 3 no longer admits it
 	Left                  // released, or cancelled
-	Busy                  // a try that others were ahead of
-	NoQuorum              // a try that fewer than q nodes answered
+	Busy                  // a try, but others were ahead of it
+	NoQuorum              // a try, but fewer than q nodes answered
 	Rejected              // too many nodes refuse permanently for q to be reached
 	Expired               // abandoned: start again with a new id and a new T0
 	TooHeavy              // a Resize has left fewer permits than it asks for
@@ -86,12 +86,12 @@ func (v *State) NotStarted() bool { return v.began == protocol.Never.Add(-v.TTL)
 func (v *State) next(top protocol.Ticket) protocol.Ticket {
 	v.settleRounds++
 	if v.settleRounds > 2 { //mutant:RuleSpread
-		// Another claim with the same residue proposes the same T, each node
-		// keeps one of the two off it, and both repeat that. Any T above
-		// serves, so the two are made different.
+		// Another claim with the same residue proposes the same T. Each node
+		// moves one of the two claims off it, and this repeats. Any higher T
+		// will do, so derive one from the id to make the two differ.
 		most := protocol.Ticket(255)
 		if w := protocol.Ticket(v.Window.Half() / 2 / protocol.Residues); v.Window != 0 {
-			most = min(most, w) // no farther than the nodes let it go
+			most = min(most, w) // no farther than the nodes allow
 		}
 		top += protocol.Residues * (protocol.Ticket(v.ID[v.settleRounds%8]) % (most + 1))
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// One operation on a record, and what becomes of the requests that it wants to
-// send. They are handled in the same way as outbox.go in package process
-// handles those of an Attempt, with the same Backlog: Goes, then Sent or
-// MarkWaiting, and Sending when it is a waiting request's turn.
+// One operation on a record, and the state of its requests. The requests go the
+// same way as those of an Attempt (outbox.go in package process), with the same
+// Backlog: Goes, then Sent or MarkWaiting, and Sending when a waiting request's
+// turn has come.
 
 // Outcome is the result of a RegisterOp.
 // Invariant: an outcome is final. Answers that come later change nothing, so
@@ -71,10 +71,10 @@ type RegisterOp struct {
 	peers        []registerPeer
 }
 
-// registerPeer is what is known of one node.
+// registerPeer is what an operation knows about one node.
 type registerPeer struct {
-	// An entry counts only together with answerSent: a node forgets when it
-	// loses its data, and is then repaired with what the others know by then.
+	// An entry counts only while answerSent is recent enough: a node may lose
+	// its data, and is then repaired with what the others know at that time.
 	entry       protocol.Entry
 	answered    bool          // entry is its answer
 	taken       bool          // it has taken the open or put, or has what is being repaired

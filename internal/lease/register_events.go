@@ -76,7 +76,7 @@ func (q *RegisterOp) ask(now protocol.Time, i int) {
 	r := protocol.Request{Node: i, Op: q.Op, Sent: now}
 	switch {
 	case p.repair:
-		newest := q.newest // which may be another one by the time it is encoded
+		newest := q.newest // a copy, because q.newest may change before the request is encoded
 		promise := q.promise
 		r.Op, r.Stored, r.Promise = protocol.OpRepair, &newest, &promise
 	case q.Op != protocol.OpRead:
@@ -125,7 +125,7 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 	// Everything that the node said before is void: it may have taken the put
 	// and forgotten it. It is asked again, because its vote may complete the
 	// majority.
-	case protocol.Recovering: // it knows nothing, and says so
+	case protocol.Recovering: // the node has no data, and says so
 		*p = registerPeer{from: p.from}
 		q.retryLater(now, p, a.Wait)
 	default:
@@ -193,7 +193,7 @@ func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 	q.Tick(now)
 }
 
-// Supersede ends an operation whose register is not asked any more.
+// Supersede ends an operation whose register is no longer used.
 func (q *RegisterOp) Supersede() {
 	if q.outcome == Asking {
 		q.outcome = Superseded

@@ -41,16 +41,17 @@ func (q *RegisterOp) Result() RunResult {
 
 // Run is the work of a client on a record.
 type Run struct {
-	Try        bool          // to get the name: then it takes no place in a queue
+	Try        bool          // lock the name with a single try, without queueing
 	Within     time.Duration // see RunIO.Lock
 	Succession bool          // it is the record of SuccessorName
 	Version    protocol.Version
-	Opened     func(found protocol.Stored) *protocol.Stored // what to put after that; nil: nothing
+	// Called after an open; returns the value to put, or nil for none.
+	Opened func(found protocol.Stored) *protocol.Stored
 }
 
-// Read reads what a majority has agreed on. If an unfinished run has left that
-// undecided, this client decides it with a run of its own, unless another
-// client holds the name: that client's own work will decide it.
+// Read reads the record that a majority agrees on. If an unfinished run has
+// left it undecided, this client decides it with a run of its own, unless
+// another client holds the name: that client's own work will decide it.
 func (r *Run) Read(io RunIO, op RegisterOp) bool {
 	found, ok := io.Do(op)
 	if ok && Decides(found.Undecided, false) && r.Decide(io) {

@@ -36,7 +36,7 @@ func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.
 		seen := c.seen.Load()
 		last := protocol.Ticket(seen)
 		if w != 0 && int64(last) > int64(clock)+w.Half()-protocol.Residues {
-			last = 0 // the nodes refuse what is so far ahead: they know best
+			last = 0 // the nodes refuse a ticket this far ahead, so ignore what was seen
 		}
 		t := id.Next(max(clock, last))
 		if t > clock+burst { //mutant:RuleBurst
@@ -48,9 +48,9 @@ func (c *TicketClock) Propose(id protocol.ID, clock protocol.Ticket, w protocol.
 	}
 }
 
-// Observe notes a ticket that a node has shown. A ticket that is farther ahead
-// of the clock than any node allows is ignored, so that it does not hide the
-// true ones.
+// Observe records a ticket that a node has shown. A ticket that is farther
+// ahead of the clock than any node allows is ignored, so that it does not hide
+// the true ones.
 func (c *TicketClock) Observe(t, clock protocol.Ticket, w protocol.Window) {
 	for {
 		seen := c.seen.Load()

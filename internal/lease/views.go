@@ -15,7 +15,7 @@ import (
 // ticket.
 
 // State is what a claim knows: what it asks the nodes for, what each node has
-// said about that, and the result. The events of a Claim change it.
+// answered, and the result. The events of a Claim change it.
 type State struct {
 	Config
 	ticket       protocol.Ticket // T
@@ -34,8 +34,8 @@ type State struct {
 	lists     reach // how far back the lists go that the claim asks for
 }
 
-// peer is what a claim knows of one node. It is kept small, as a process may
-// have a great many: see TestSizes.
+// peer is what a claim knows about one node. It is kept small, because a
+// process may have very many: see TestSizes.
 type peer struct {
 	ticket       protocol.Ticket      // held: at this ticket ...
 	incarnation  protocol.Incarnation // ... in this incarnation
@@ -77,9 +77,9 @@ func (p *peer) neverSent() bool {
 // mostFailures is the count from which more failures change nothing.
 const mostFailures = 8
 
-// peerExtra is what a claim rarely knows of a node. It is separate to keep peer
-// small: a process that holds 100,000 locks on five nodes has half a million
-// peers. Claims that are not counted hardly ever need it.
+// peerExtra is what a claim only rarely needs to know about a node. It is
+// separate to keep peer small: a process that holds 100,000 locks on five nodes
+// has half a million peers. Claims that are not counted hardly ever need it.
 type peerExtra struct {
 	lowerSet
 	admittedSet   lowerSet        // of a holder: lowerSet when it last admitted the claim
@@ -256,7 +256,7 @@ func (v *State) voting(now protocol.Time) (nodes uint32) {
 	return nodes
 }
 
-// ballot is the views at one moment, for a few questions. It is out of date as
+// ballot answers questions about the views at one moment. It is out of date as
 // soon as a view or T changes.
 type ballot struct {
 	s     *State
@@ -264,7 +264,7 @@ type ballot struct {
 	votes uint32 // the nodes whose usable views vote for the claim
 }
 
-// at returns the ballot of a moment, which rule 3 needs.
+// at returns the ballot for the given moment, which rule 3 needs.
 func (v *State) at(now protocol.Time) ballot { return ballot{v, now, v.voting(now)} }
 
 // where returns the nodes whose views match, a bit for each.
@@ -292,8 +292,8 @@ func (v *State) MissedResize(a *protocol.Answer) bool {
 	return a.Status == protocol.OK && a.LimitAt < v.newestLimit()
 }
 
-// quorumDeadline returns when the leases of these nodes cease to be those of a
-// quorum.
+// quorumDeadline returns when so many leases of these nodes have ended that the
+// rest are no quorum.
 func (v *State) quorumDeadline(nodes uint32) protocol.Time {
 	at, _ := protocol.Reached(v.Sets, nodes, func(i int) protocol.Time { return v.peers[i].leaseEnds(v) })
 	return at
