@@ -269,12 +269,12 @@ func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error
 	if err := o.q.Members.Await(ctx, true); err != nil {
 		return nil, err
 	}
-	said, sets := o.ask(ctx, true, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
+	answers, sets := o.ask(ctx, true, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(name), 100, 0)
 	})
 	found, at, silent := map[string]script.Claim{}, map[string]uint32{}, sets.All()
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
-	for _, n := range said {
+	for _, n := range answers {
 		queue, err := script.DecodeInspect(n.Values)
 		if err = cmp.Or(n.Err, err); err != nil {
 			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
