@@ -79,7 +79,7 @@ func (s *recorder) bound(ctx context.Context) (context.Context, context.CancelFu
 	began := time.Now()
 	connecting, cancel := context.WithTimeout(ctx, answers*s.ps.Set.NodeTimeout)
 	defer cancel()
-	s.ps.Until(connecting, func() bool { return s.tried() || s.Usable() || s.wrong.Load() != nil })
+	s.ps.Until(connecting, func() bool { return s.tried() || s.SetKnown() || s.wrong.Load() != nil })
 	return context.WithDeadline(ctx, began.Add(answers*s.longestAnswer()))
 }
 
