@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/memory"
 	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -83,4 +85,34 @@ func TestCloseDeliversEarlierUnlocks(t *testing.T) {
 	}
 	require.NoError(t, q.Close())
 	e2e.Clean(t, c)
+}
+
+// Close comes at each moment of a recording, whose nodes answer after a second.
+// Nothing goes on after it: a bubble does not end before its goroutines.
+func TestCloseWhileTheNodesRecordTheirSet(t *testing.T) {
+	for at := range 30 {
+		for _, declared := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				nodes := memory.NewNodes(3)
+				for _, n := range nodes {
+					n.Delay(time.Second)
+				}
+				q, err := quorate.New(nodes.Clients(t), nodes.Option())
+				require.NoError(t, err)
+				ended := make(chan error, 1)
+				go func() {
+					if declared {
+						ended <- q.Bootstrap(t.Context())
+					} else {
+						ended <- mutex.New(q, "m").LockContext(t.Context())
+					}
+				}()
+				time.Sleep(time.Duration(at) * time.Second / 3)
+				_ = q.Close() // it says what the nodes did not answer
+				if err := <-ended; err != nil {
+					assert.ErrorIs(t, err, quorate.ErrClosed)
+				}
+			})
+		}
+	}
 }
