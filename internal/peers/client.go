@@ -47,14 +47,11 @@ func (d *driver) tick() {
 // an attempt or a registerCall. Two goroutines may carry out their actions in
 // any order, because an action may always be late.
 func (d *driver) CarryOut(do []process.Action) {
-	if len(do) > 0 && d.ps.Nodes.Size() == 0 { // the list of nodes is still empty, and an Action names a node
-		d.ps.Nodes.Grow(d.ps, 1)
-	}
 	for i := range do {
 		d.act(&do[i])
 	}
 	for i := range do { // last: the logger may block
-		d.report(d.ps.Nodes.At(do[i].Node), &do[i])
+		d.report(&do[i])
 	}
 }
 
@@ -62,7 +59,6 @@ func (d *driver) CarryOut(do []process.Action) {
 // the reader of a node. Anything that waits for nodes is a command with a
 // reply, or a task.
 func (d *driver) act(a *process.Action) {
-	n := d.ps.Nodes.At(a.Node)
 	switch a.Kind {
 	case process.ActWake:
 		d.timer.Set(d.ps.Now(), a.At)
@@ -92,9 +88,9 @@ func (d *driver) act(a *process.Action) {
 			}
 		}
 	case process.ActMark:
-		n.beginIncarnation(a)
+		d.ps.Nodes.At(a.Node).beginIncarnation(a)
 	case process.ActReconnect:
-		n.Link.Reconnect(fault.ErrOtherIncarnation)
+		d.ps.Nodes.At(a.Node).Link.Reconnect(fault.ErrOtherIncarnation)
 	case process.ActRepair:
 		d.ps.Claims.Repair(a.Task)
 	}
@@ -103,16 +99,17 @@ func (d *driver) act(a *process.Action) {
 // report passes what the Client has found out to the log and the observer.
 // Invariant: it runs after act has carried out all actions. A logger may block,
 // so everything that safety requires must already be done.
-func (d *driver) report(n *Node, a *process.Action) {
+func (d *driver) report(a *process.Action) {
 	switch a.Kind {
 	case process.ActJumped:
 		// Store it first: a logger that blocks must not hide it from Check.
+		n := d.ps.Nodes.At(a.Node)
 		n.Jump.Store(&Jump{a.By, time.Now()})
 		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
 		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's clock disagree, and too few other nodes answer to show which one is wrong; "+
-			"the node will not vote for this client for half a guard time", "node", n.Addr, "by", a.By)
+			"the node will not vote for this client for half a guard time", "node", d.ps.Addr(a.Node), "by", a.By)
 	case process.ActStood:
 		d.ps.Set.Logger.Warn("quorate: this process's clock stood still, as if the machine had been paused; holds end that much earlier", "for", a.By)
 	}

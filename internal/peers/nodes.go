@@ -27,7 +27,7 @@ import (
 func NewPeers(clients []redis.UniversalClient, set setup.Settings) *Peers {
 	ps := &Peers{
 		Set: set, Clock: wake.NewClock(), Channel: script.NewChannel(set.Prefix, set.Label),
-		connection: (*Node).connection, built: make(chan struct{}), Over: make(chan struct{}),
+		built: make(chan struct{}), Over: make(chan struct{}),
 	}
 	ps.Observer.f, ps.Reach.ps, ps.Seeds.base = set.Observe, ps, nodeset.Seed
 	ps.Clients = setup.NewClients(clients, &ps.Set)
@@ -145,7 +145,7 @@ func newNode(ps *Peers, i int, addr string, c redis.UniversalClient) (*Node, err
 	if setup.IsClusterClient(c) {
 		n.Slot = script.SetKey(ps.Set.Prefix)
 	}
-	l, err := ps.Set.NewTransport(c, ps.connection(n))
+	l, err := ps.Set.NewTransport(c, n.connection())
 	if err != nil {
 		return nil, fmt.Errorf("%w: node %s: %w", fault.ErrInvalid, addr, err)
 	}

@@ -35,10 +35,9 @@ import (
 type Peers struct {
 	Set        setup.Settings
 	Claims     claims
-	Nodes      nodes                          // of its set, by number
-	Seeds      nodes                          // of its list, from nodeset.Seed on
-	connection func(n *Node) transport.Config // how a node is connected to: Node.connection
-	Channel    string                         // pushes to this client, on every node
+	Nodes      nodes  // of its set, by number
+	Seeds      nodes  // of its list, from nodeset.Seed on
+	Channel    string // pushes to this client, on every node
 	Clock      *wake.Clock
 	built      chan struct{} // closed when Seeds is complete: see awaitPlace
 	Over       chan struct{} // closed when Close begins
