@@ -212,7 +212,7 @@ func (a *Attempt) list(io IO, kept bool) error {
 // Otherwise some names may be missing. Besides, a cursor means nothing to
 // another run.
 func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]struct{}) error {
-	size, mark := 0, "" // mark is an earlier cursor: cursors that go round in a circle come back to it
+	size := 0
 	for portions, cursor := 1, "0"; !a.over.Load(); portions++ {
 		names, next, err := io.List(node, cursor)
 		if err != nil {
@@ -224,14 +224,11 @@ func (a *Attempt) listNode(io IO, node int, before *Marker, found map[string]str
 				size += len(name) + perName
 			}
 		}
-		if portions >= maxPortions || size > maxNameBytes || next == mark {
+		if portions >= maxPortions || size > maxNameBytes {
 			return ErrEndless
 		}
 		if cursor = next; cursor == "0" {
 			break
-		}
-		if portions&(portions-1) == 0 { // after 1, 2, 4, 8 … portions: one of these marks is in the circle
-			mark = cursor
 		}
 	}
 	after, err := io.Look(node, false)
