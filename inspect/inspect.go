@@ -99,12 +99,16 @@ func (v *view) claims() []*merged {
 	for _, m := range all {
 		m.Ticket = v.sets.Agreed(m.at)
 	}
-	slices.SortFunc(all, func(a, b *merged) int { return cmp.Or(cmp.Compare(a.Ticket, b.Ticket), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b *merged) int {
+		return cmp.Or(cmp.Compare(a.Ticket, b.Ticket),
+			cmp.Compare(a.ID, b.ID))
+	})
 	return all
 }
 
 func (m *merged) claim() Claim {
-	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight), Votes: bits.OnesCount32(m.voted)}
+	c := Claim{Token: token(m.Ticket), Since: since(m.Ticket), Left: m.Left, Weight: int64(m.Weight),
+		Votes: bits.OnesCount32(m.voted)}
 	c.ID, c.Priority = script.ParseCandidate(m.Owner)
 	if c.Host, c.PID, c.Label, c.Note = script.ParseOwner(m.Owner); m.Weight == protocol.Writer {
 		c.Weight, c.Writer = 1, true

@@ -120,7 +120,8 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 		if err := ctx.Err(); err != nil {
 			return false, fault.CutShort(fault.ErrNoQuorum, ctx)
 		}
-		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
+		said, sets, err := part.Ask(ctx, func(dst []byte, s *core.NodeAnswer,
+			keys func(string) script.Keys) []byte {
 			if !p.pending(s) || l.failure(s) != nil {
 				return nil
 			}
@@ -322,6 +323,7 @@ func (l *lister) entry(ctx context.Context, name string) *Entry {
 func nameOf(key string) (name string, ok bool) {
 	_, name, ours := strings.Cut(key, ":{")
 	name, end, whole := strings.Cut(name, "}")
-	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil && !protocol.IsSuccessorRegister(name)
+	ok = ours && whole && (end == "" || end == ":r") && setup.CheckName(name) == nil &&
+		!protocol.IsSuccessorRegister(name)
 	return name, ok
 }

@@ -38,14 +38,17 @@ type seen struct {
 // minority has to the others, and an onlooker changes nothing. A node for which
 // skip returns an error is not asked: that is what it says. skip is called
 // concurrently.
-func look(ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.NodeAnswer) error) (v view, err error) {
+func look(
+	ctx context.Context, q core.Onlooker, name string, most int, skip func(s *core.NodeAnswer) error,
+) (v view, err error) {
 	_ = ctx.Done() // a nil context panics here, in the goroutine of the caller, and not in one of those below
 	var records []core.NodeAnswer
 	var all sync.WaitGroup
 	var failed error
 	all.Go(func() { v, err = queues(ctx, q, name, most, 0, skip) })
 	all.Go(func() {
-		records, _, failed = q.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
+		records, _, failed = q.Ask(ctx, func(dst []byte, s *core.NodeAnswer,
+			keys func(string) script.Keys) []byte {
 			if skip(s) != nil {
 				return nil
 			}
@@ -66,7 +69,9 @@ func look(ctx context.Context, q core.Onlooker, name string, most int, skip func
 
 // queues asks every node for the claims of a name. A node pushes to the owner
 // of the claim with the ticket evicted that its hold ends; 0: to none.
-func queues(ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket, skip func(s *core.NodeAnswer) error) (v view, err error) {
+func queues(
+	ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket, skip func(s *core.NodeAnswer) error,
+) (v view, err error) {
 	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
 		if skip(s) != nil {
 			return nil
@@ -129,7 +134,8 @@ func (v *view) missing() error {
 	if v.sets.Met(known) {
 		return nil
 	}
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(known & v.sets.All()), Needed: v.sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(known & v.sets.All()),
+		Needed: v.sets.Need()}
 	for _, n := range v.nodes {
 		if known&(1<<n.Index) == 0 {
 			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: cmp.Or(n.Err, errForgetful)})

@@ -195,7 +195,8 @@ func (e *Election) stepsBack(ctx context.Context, l *core.Lease) bool {
 	defer cancel()
 	rec, err := e.reg.Peek(ctx)
 	var next successor
-	if err != nil || rec.Exists || json.Unmarshal(rec.Value, &next) != nil || !next.precedes(l.Hold().ID(), l.Token(), e.stepped) {
+	if err != nil || rec.Exists || json.Unmarshal(rec.Value, &next) != nil ||
+		!next.precedes(l.Hold().ID(), l.Token(), e.stepped) {
 		return false
 	}
 	e.stepped = next.Claim

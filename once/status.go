@@ -49,7 +49,8 @@ func (o *Once) status(ctx context.Context) (Status, error) {
 			if err != nil {
 				return Status{}, err
 			}
-			return Status{State: Done, Host: c.Host, PID: c.PID, Token: c.Token, When: c.When, Until: c.Until}, nil
+			return Status{State: Done, Host: c.Host, PID: c.PID, Token: c.Token, When: c.When,
+				Until: c.Until}, nil
 		}
 		if h.Token != same.Token || since.IsZero() {
 			same, since = h, time.Now()

@@ -13,11 +13,13 @@
 //	quorate.lock.waiting        up-down counter   calls in progress
 //	quorate.lock.held           up-down counter   current holds
 //	quorate.lock.lost           counter           holds that ended without a release
-//	quorate.lock.bare           counter           holds that came to depend on a bare majority; see quorate.BareHold
+//	quorate.lock.bare           counter           holds that began to depend on a bare majority: quorate.BareHold
 //	quorate.leader              up-down counter   elections in which this process is the leader
-//	quorate.node.up             gauge             by quorate.node, for nodes of the set: 1 if connected, else 0
-//	quorate.node.votes          gauge             by quorate.node: 1 if connected, past its guard time and accepting new locks, else 0
-//	quorate.node.refuses        gauge             by quorate.node: 1 if it answers but refuses new locks, else 0
+//	quorate.node.up             gauge             by quorate.node, for nodes of the set: 1 if connected
+//	quorate.node.votes          gauge             by quorate.node: 1 if past its guard time and accepting locks
+//	quorate.node.refuses        gauge             by quorate.node: 1 if it answers but refuses new locks
+//
+// A gauge is 0 in all other cases.
 //
 // The durations also have the attribute quorate.outcome: acquired, local (no
 // node was asked) or failed for waits, and released or lost for holds. Failed
@@ -53,7 +55,8 @@ const (
 )
 
 // bounds are those of the histograms, in seconds: from 0.1 ms to 60 s.
-var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 20, 30, 60}
+var bounds = []float64{.0001, .0002, .0005, .001, .002, .005, .01, .02, .05, .1, .2, .5, 1, 2,
+	5, 10, 20, 30, 60}
 
 // Telemetry implements [quorate.Tracer] and [quorate.Observer]. Create it with
 // [New]. It is safe for concurrent use. If several Quorums share it, their
@@ -112,7 +115,8 @@ func WithNameFunc(f func(kind, name string) string) Option {
 // and [WithNameFunc]. If the provider rejects an instrument, the error goes to
 // OpenTelemetry's error handler, and the instrument records nothing.
 func New(opts ...Option) *Telemetry {
-	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(), name: func(string, string) string { return "" }}
+	c := config{meters: otel.GetMeterProvider(), tracers: otel.GetTracerProvider(),
+		name: func(string, string) string { return "" }}
 	for _, o := range opts {
 		o(&c)
 	}

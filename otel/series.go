@@ -52,7 +52,8 @@ func (t *Telemetry) series(kind, name string) *series {
 	}
 	s.attr = slices.Clip(s.attr) // it is appended to
 	s.set = metric.WithAttributeSet(attribute.NewSet(s.attr...))
-	s.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(s.attr...)}
+	s.start = []trace.SpanStartOption{trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(s.attr...)}
 	s.acquired = sync.OnceValue(func() end { return s.ended("acquired", nil) })
 	s.local = sync.OnceValue(func() end { return s.ended("local", nil) })
 	s.released = sync.OnceValue(func() end { return s.ended("released", nil) })

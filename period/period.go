@@ -216,9 +216,10 @@ func (p *Period) usable() error {
 	return p.err
 }
 
-// now returns the start of this period, or the zero time before the first one. What Wait has returned for has begun,
-// see begun: otherwise the Do that follows would be of the period before, and
-// this one might have no run.
+// now returns the start of this period, or the zero time before the first one.
+// A period for which Wait has returned has begun (see begun): otherwise the Do
+// that follows would belong to the previous period, and this one might have no
+// run.
 func (p *Period) now() time.Time {
 	now := p.q.NodesTime()
 	if waited := begun(p.waited.Load(), now, p.q.Skew()); waited.After(now) {

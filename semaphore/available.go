@@ -46,7 +46,8 @@ func (s *Weighted) available(ctx context.Context) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	said, sets, err := s.q.Onlooker().Ask(ctx, func(dst []byte, _ *core.NodeAnswer, keys func(string) script.Keys) []byte {
+	said, sets, err := s.q.Onlooker().Ask(ctx, func(dst []byte, _ *core.NodeAnswer,
+		keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(s.spec.Name), listed, 0)
 	})
 	if err != nil {

@@ -40,7 +40,8 @@ func defaults() plan {
 			TTL: ttl, Guard: 2*ttl + 2*nemesis.Skew, // the shortest guard time for that skew
 		},
 		Store: fleet.Mixed, For: 2 * time.Minute, Calm: 5 * time.Second,
-		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second, Check: 30 * time.Second,
+		Each: 2, Rate: 5, MinRate: 3, Hold: 20 * time.Millisecond, Bound: 3 * time.Second,
+		Check: 30 * time.Second,
 	}
 }
 
@@ -56,16 +57,19 @@ func (p *plan) control(name string) error {
 		p.Work, p.Tracks, p.Pace, p.Hold, p.Rivals = []string{"mutex"}, []string{"clients"}, p.Pace/4, p.TTL/2, 0
 	case client.ControlRedsync:
 		// A redsync client would miss each exchange of nodes.
-		p.Work, p.Tracks, p.MinRate, p.Rivals = []string{client.ControlRedsync}, lo.Without(p.Tracks, nemesis.MemberTrack), 1, 0
+		p.Work, p.Tracks, p.MinRate, p.Rivals = []string{client.ControlRedsync},
+			lo.Without(p.Tracks, nemesis.MemberTrack), 1, 0
 	case client.ControlRival:
 		p.Work = []string{"mutex", "leader"}
 	case "votes-only":
 		// This rule matters only if the clients see different nodes, so the
 		// track overlap makes them.
-		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"}, []string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
+		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"semaphore"},
+			[]string{"overlap"}, p.TTL/4, p.TTL/2, 1, 0
 		return client.WithoutRule(name)
 	case client.ControlNoBoth:
-		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"mutex"}, []string{"parted"}, p.TTL/4, p.TTL/2, 1, 0
+		p.Work, p.Tracks, p.Pace, p.Hold, p.MinRate, p.Rivals = []string{"mutex"}, []string{"parted"},
+			p.TTL/4, p.TTL/2, 1, 0
 		return client.WithoutRule(name)
 	default:
 		p.Hold, p.MinRate, p.Rivals = p.TTL/2, 1, 0 // many clients should hold something when a fault comes

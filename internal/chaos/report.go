@@ -24,7 +24,8 @@ func (r *result) print(out io.Writer) {
 		len(h.Ops), h.Lives, r.rates(), r.Resource.Reads, r.Resource.Writes, r.Resource.Refused)
 	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d claims lost their place when all was well; %d clients closed before every node had confirmed\n",
 		r.Models.Operations, r.Models.Histories, r.Models.Unknown, r.Models.Took.Round(time.Millisecond),
-		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Restarted, h.Late)
+		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Restarted,
+		h.Late)
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
@@ -116,10 +117,14 @@ func (c faultCount) rest() string {
 
 // harm describes the harm that a control has shown.
 func (r *result) harm() string {
-	slept := lo.CountBy(r.Resource.Corrupt, func(l record.LostUpdate) bool { return judge.Overslept(l, r.History.ByOp) })
+	slept := lo.CountBy(r.Resource.Corrupt,
+		func(l record.LostUpdate) bool { return judge.Overslept(l, r.History.ByOp) })
 	if r.Plan.Control == client.ControlRival {
 		return fmt.Sprintf("%d violations; %d holds beside one of %d holds of rivals", len(r.Violations),
-			lo.CountBy(r.Violations, func(v judge.Violation) bool { return strings.Contains(v.What, judge.BesideRival) }), r.Rivals.Holds)
+			lo.CountBy(r.Violations, func(v judge.Violation) bool {
+				return strings.Contains(v.What,
+					judge.BesideRival)
+			}), r.Rivals.Holds)
 	}
 	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
 		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, slept, len(r.tooMany()),
@@ -136,10 +141,12 @@ func markdown(results []*result, simulator string) string {
 	first := results[0]
 	fmt.Fprintf(&b, "%s, Redis %s, %s on %s/%s with %d processors. The ttl is %v, the guard time %v.\n", first.Began.Format(time.DateOnly), first.Redis,
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), first.Plan.TTL, first.Plan.Guard)
-	b.WriteString("\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+	b.WriteString("\n| | " + strings.Join(lo.Map(results,
+		func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
 	row := func(name string, cell func(*result) string) {
-		fmt.Fprintf(&b, "| %s | %s |\n", name, strings.Join(lo.Map(results, func(r *result, _ int) string { return cell(r) }), " | "))
+		fmt.Fprintf(&b, "| %s | %s |\n", name,
+			strings.Join(lo.Map(results, func(r *result, _ int) string { return cell(r) }), " | "))
 	}
 	count := func(n int) string { return fmt.Sprint(n) }
 	row("seed", func(r *result) string { return fmt.Sprint(r.Plan.Seed) })
@@ -178,7 +185,8 @@ func markdown(results []*result, simulator string) string {
 	row("clients that closed before every node had confirmed", func(r *result) string { return count(r.History.Late) })
 	row("**violations**", func(r *result) string { return r.verdict() })
 
-	b.WriteString("\n### Faults\n\n| | " + strings.Join(lo.Map(results, func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
+	b.WriteString("\n### Faults\n\n| | " + strings.Join(lo.Map(results,
+		func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
 	for _, kind := range kinds(results) {
 		row(kind, func(r *result) string {
@@ -239,7 +247,8 @@ func fill(file, report string) error {
 const simulated = `
 ### The simulator
 
-The same state machine under random schedules, with a simulated network, nodes and clocks ([simulation.md](simulation.md)). Printed on %s:
+The same state machine under random schedules, with a simulated network,
+	nodes and clocks ([simulation.md](simulation.md)). Printed on %s:
 
 ~~~
 %s
@@ -267,7 +276,8 @@ func simulation(path string) (string, error) {
 }
 
 func (r *result) rates() string {
-	return strings.Join(lo.Map(r.Plan.Work, func(kind string, _ int) string { return fmt.Sprintf("%s %.0f", kind, r.Rates[kind]) }), ", ")
+	return strings.Join(lo.Map(r.Plan.Work,
+		func(kind string, _ int) string { return fmt.Sprintf("%s %.0f", kind, r.Rates[kind]) }), ", ")
 }
 
 func (r *result) title() string {

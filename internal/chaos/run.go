@@ -66,7 +66,8 @@ func run(ctx context.Context, p plan, out io.Writer) (*result, error) {
 	r.Took = time.Since(h.began)
 	if h.dir != "" {
 		if len(r.Violations) > 0 && p.Control == "" {
-			err = errors.Join(err, r.Resource.Save(filepath.Join(h.dir, "resource.txt")), saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")),
+			err = errors.Join(err, r.Resource.Save(filepath.Join(h.dir, "resource.txt")),
+				saveFaults(r.Faults, filepath.Join(h.dir, "faults.txt")),
 				r.saveViolations(filepath.Join(h.dir, "violations.txt")))
 			fmt.Fprintln(out, "what the clients, the resource and the nemesis have written down is kept in", h.dir)
 		} else {
@@ -97,7 +98,8 @@ func (h *harness) open(ctx context.Context) (err error) {
 	for i := range p.Clients + p.Rivals {
 		c := &client.Client{ID: i, Dir: h.dir, Present: h.list, Terms: client.Terms{
 			Addrs: h.addrs(lo.Range(p.Nodes)), Ways: h.wires.Ways(i, h.nodes),
-			Resource: h.resource.Addr(), Seed: p.Seed, Epoch: record.Now(), Work: p.Work, Each: p.Each, Rate: p.Rate,
+			Resource: h.resource.Addr(), Seed: p.Seed, Epoch: record.Now(), Work: p.Work,
+			Each: p.Each, Rate: p.Rate,
 			TTL: p.TTL, Guard: p.Guard, Patience: client.Patience, Hold: p.Hold, Control: p.Control,
 		}}
 		if i >= p.Clients {
@@ -161,7 +163,8 @@ func (h *harness) bootstrap(ctx context.Context) error {
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(nemesis.Skew), quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(h.plan.TTL, h.plan.Guard), quorate.WithSkew(nemesis.Skew),
+		quorate.WithRetention(h.plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return err
 	}
@@ -256,7 +259,8 @@ func (h *harness) clean(ctx context.Context) {
 			left = append(left, err.Error())
 		}
 		for _, l := range left {
-			h.left = append(h.left, judge.Violation{What: fmt.Sprintf("left on node %d: %s", n.ID, l), Key: strings.HasPrefix(l, "key "), Live: true})
+			h.left = append(h.left, judge.Violation{What: fmt.Sprintf("left on node %d: %s", n.ID, l),
+				Key: strings.HasPrefix(l, "key "), Live: true})
 		}
 	}
 }

@@ -39,9 +39,11 @@ type result struct {
 func (r *result) judge(ctx context.Context, dir string, ps judge.Phases) (err error) {
 	p := &r.Plan
 	e := judge.Evidence{
-		Dir: dir, Phases: ps, Epoch: r.Began.UnixNano() - r.began, Left: r.Violations, Resource: r.Resource, Lists: r.Lists, Losses: r.Losses,
-		Work: p.judged(), Clients: p.Clients, Unordered: p.Control == client.ControlRedsync, Whole: p.Control == "",
-		TTL: p.TTL, Guard: p.Guard, Bound: p.Bound, Prompt: fleet.Prompt, Check: p.Check,
+		Dir: dir, Phases: ps, Epoch: r.Began.UnixNano() - r.began, Left: r.Violations,
+		Resource: r.Resource, Lists: r.Lists, Losses: r.Losses,
+		Work: p.judged(), Clients: p.Clients, Unordered: p.Control == client.ControlRedsync,
+		Whole: p.Control == "",
+		TTL:   p.TTL, Guard: p.Guard, Bound: p.Bound, Prompt: fleet.Prompt, Check: p.Check,
 	}
 	if r.Findings, err = e.Judge(ctx); err != nil {
 		return err
@@ -83,7 +85,8 @@ func (r *result) enough() error {
 	}
 	// An exchange takes at least ten seconds, and twice as long during other
 	// faults. A control fails even without an exchange.
-	if slices.Contains(r.Plan.Tracks, nemesis.MemberTrack) && r.Plan.Control == "" && r.Exchanges.Done == 0 && r.Plan.For >= 2*time.Minute {
+	if slices.Contains(r.Plan.Tracks, nemesis.MemberTrack) && r.Plan.Control == "" &&
+		r.Exchanges.Done == 0 && r.Plan.For >= 2*time.Minute {
 		return fmt.Errorf("%d exchanges of nodes have failed, and none has been carried out", r.Exchanges.Failed)
 	}
 	return nil
@@ -97,7 +100,8 @@ func (r *result) asExpected() bool {
 	case client.ControlUnfenced, client.ControlRedsync:
 		return r.harmful() > 0
 	case client.ControlRival:
-		return slices.ContainsFunc(r.Violations, func(v judge.Violation) bool { return strings.Contains(v.What, judge.BesideRival) })
+		return slices.ContainsFunc(r.Violations,
+			func(v judge.Violation) bool { return strings.Contains(v.What, judge.BesideRival) })
 	case client.ControlNoBoth:
 		return len(r.tooMany()) > 0
 	default: // a rule of the library is left out: tokens may fall without a violation

@@ -42,7 +42,8 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	// from here on.
 	cfg := client.Config(s.decidesSuccessor)
 	cfg.Terms = protocol.Terms{
-		ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting, Notify: s.Notify,
+		ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting,
+		Notify: s.Notify,
 	}
 	cfg.Try, cfg.ShortHold, cfg.NoRenewal = try, s.ShortHold, s.Set.NoRenewal && !s.BoundLater
 	cfg.NodeTimeout, cfg.Drift = s.Set.NodeTimeout, lease.Drift(s.Set.TTL)

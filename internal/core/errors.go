@@ -100,7 +100,8 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	}
 	f := a.failureAt(now, err)
 	if slept || a.claim.State.Muted() { // no node was asked, or the process could not hear the answers
-		f.Nodes = slices.DeleteFunc(f.Nodes, func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
+		f.Nodes = slices.DeleteFunc(f.Nodes,
+			func(n fault.NodeFailure) bool { return n.Err == fault.ErrNoAnswer })
 	}
 	return f
 }

@@ -297,13 +297,15 @@ func (h Hold) Released(ctx context.Context) error {
 	if a.claim.State.Sets.Met(free) {
 		return nil
 	}
-	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free), Needed: a.claim.State.Sets.Need()}
+	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free),
+		Needed: a.claim.State.Sets.Need()}
 	if ctx.Err() != nil {
 		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
 	}
 	for i, n := range a.q.Nodes.All() {
 		if free&(1<<i) == 0 && a.claim.State.Asks(i) {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr,
+				Err: cmp.Or(a.errs[i], fault.ErrNoAnswer)})
 		}
 	}
 	return f

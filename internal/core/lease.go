@@ -26,10 +26,8 @@ type Lease struct {
 	mu           sync.Mutex
 	leaseContext *leaseContext // made on demand; heads the ring of the contexts that Derive made
 	cause        error         // why the hold has ended; nil while it has not
-	// Closed when another caller or claim waits. Nil while nobody waits and
-	// Wanted has not been called.
-	wanted chan struct{}
-	span   *Span // nil if the hold is not traced
+	wanted       chan struct{} // closed when another waits; nil if none does and Wanted was not called
+	span         *Span         // nil if the hold is not traced
 }
 
 // leaseContext is a context that ends with a lease: synchronously, in the
@@ -131,8 +129,7 @@ func (s *Single) turn() *Lease {
 	return s.lease
 }
 
-// AcquireLease calls Acquire, and returns the lease of the first turn of the
-// hold.
+// AcquireLease calls Acquire, and returns the lease of the hold's first turn.
 func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Single) (l *Lease, err error) {
 	ctx, span := q.Trace(ctx, s, try)
 	hold, err := q.Acquire(ctx, s, try, owner)
@@ -146,8 +143,7 @@ func (q *claims) AcquireLease(ctx context.Context, s *Spec, try bool, owner *Sin
 // Hold returns the claim of the lease.
 func (l *Lease) Hold() Hold { return l.hold }
 
-// Again reuses l as the lease of the n-th turn. l has ended, and no caller has
-// it.
+// Again reuses l for the n-th turn. l has ended, and no caller has it.
 func (l *Lease) Again(n int) { *l = Lease{hold: l.hold, token: l.hold.Token(n)} }
 
 // Token returns the fencing token.

@@ -39,7 +39,8 @@ func (o Onlooker) Configuration(ctx context.Context) (*nodeset.Configuration, er
 	for q := o.first(); ; {
 		changed := q.Members.WaitForSet()
 		c, err := o.Recorded(ctx)
-		if _, hopeless := q.Unready(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) || errors.Is(err, fault.ErrClosed) {
+		if _, hopeless := q.Unready(); err == nil || hopeless || errors.Is(err, fault.ErrInvalid) ||
+			errors.Is(err, fault.ErrClosed) {
 			return c, err
 		}
 		select {
@@ -262,7 +263,9 @@ func (q *Quorum) Operate(ctx context.Context) error {
 // Look asks a member how much of its guard time is left, and whether it is
 // caught up as a member of a configuration. A member that this client has not
 // connected to yet counts as not answering.
-func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait time.Duration, caughtUp bool, err error) {
+func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (
+	wait time.Duration, caughtUp bool, err error,
+) {
 	n := q.Node(number)
 	if n == nil {
 		return 0, false, fault.ErrNoAnswer
@@ -274,7 +277,9 @@ func (q *Quorum) Look(ctx context.Context, number int, of nodeset.Stamp) (wait t
 
 // Succeed carries out a Run on the register that decides which configuration
 // follows.
-func (q *Quorum) Succeed(ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run) error {
+func (q *Quorum) Succeed(
+	ctx context.Context, register string, ttl, nodeTimeout time.Duration, run *lease.Run,
+) error {
 	own := q.Set
 	own.TTL, own.NodeTimeout, own.GuardGiven = ttl, nodeTimeout, false // see Operate
 	spec, err := q.NewSpec(Spec{Name: register, Weight: 1, Capacity: 1, Set: &own})

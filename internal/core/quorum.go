@@ -169,7 +169,8 @@ func (q *Quorum) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)
 	defer cancel()
 	return errors.Join(
-		q.Nodes.Close(ctx, q.Driver.LongestTimeout(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout), q.pauses.refusals())
+		q.Nodes.Close(ctx, q.Driver.LongestTimeout(&q.Set)), q.Seeds.Close(ctx, q.Set.NodeTimeout),
+		q.pauses.refusals())
 }
 
 // wakeUps runs on a goroutine of the Quorum. Whenever the machine wakes up,

@@ -77,7 +77,8 @@ func (r *Register) decide(ctx context.Context) bool {
 
 // decision is a Run that decides what the last run has left undecided.
 func (r *Register) decision() *lease.Run {
-	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL, r.q.Driver.Client.Fanout().QuorumTrip(0))
+	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL,
+		r.q.Driver.Client.Fanout().QuorumTrip(0))
 	return &lease.Run{Try: true, Within: within}
 }
 
@@ -173,19 +174,22 @@ func (r *Register) Open(ctx context.Context, h Hold) (Record, error) {
 // times, the write with the highest seq wins. keep is how long the nodes keep
 // the value; 0 means permanently.
 func (r *Register) Put(ctx context.Context, h Hold, seq uint64, value []byte, keep time.Duration) error {
-	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Value: value, Keep: keep}})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq),
+		Value: value, Keep: keep}})
 }
 
 // PutFirst is like Put, for the first write of a run that was not opened. It
 // also fails with ErrLost if too few nodes vote for the hold and another node
 // refuses it.
 func (r *Register) PutFirst(ctx context.Context, h Hold, value []byte) error {
-	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value}, First: true})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(0), Value: value},
+		First: true})
 }
 
 // Erase is like Put, but records that there is no value.
 func (r *Register) Erase(ctx context.Context, h Hold, seq uint64, keep time.Duration) error {
-	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep}})
+	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq),
+		Erased: true, Keep: keep}})
 }
 
 // begin starts a put or an erase and waits until it is decided.

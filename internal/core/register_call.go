@@ -313,7 +313,8 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		switch {
 		case a.Status == protocol.Missing:
 			i.errs[node] = fault.ErrAhead
-		case a.Record != nil && a.Record.Forged && (i.op.Op != protocol.OpPut || a.Status == protocol.StatusSuperseded):
+		case a.Record != nil && a.Record.Forged && (i.op.Op != protocol.OpPut ||
+			a.Status == protocol.StatusSuperseded):
 			i.errs[node] = errHidden
 		case a.Status == protocol.StatusSuperseded:
 			i.errs[node] = errSuperseded

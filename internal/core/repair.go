@@ -271,7 +271,8 @@ func (a asker) List(node int, cursor string) (names []string, next string, err e
 		return nil, "", err
 	}
 	for i := 1; i < len(v); i++ {
-		if name := strings.TrimSuffix(strings.TrimPrefix(flow.Text(v, i), begin), end); strings.Contains(name, "}") {
+		name := strings.TrimPrefix(flow.Text(v, i), begin)
+		if name = strings.TrimSuffix(name, end); strings.Contains(name, "}") {
 			names = append(names, name)
 		}
 	}
@@ -322,7 +323,8 @@ func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock 
 func (r *repairer) spreadNumber(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
-	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true}, protocol.Terms{})
+	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true},
+		protocol.Terms{})
 	if err != nil {
 		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name, "error", err)
 	}

@@ -130,7 +130,8 @@ type batch struct {
 // with its lock held.
 func (b *batch) Append(dst []byte, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
 	n := b.q.Members.Named.Load()
-	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel, kind, keys, args, nKeys, nArgs)
+	return script.AppendBatch(dst, n.Home.Marker(b.q.Set.Prefix), n.Guard, n.Retention, b.q.Channel,
+		kind, keys, args, nKeys, nArgs)
 }
 
 // Reply gives each request its answer. It runs on the reader's goroutine.

@@ -129,7 +129,8 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 		r.Refuses, r.Err = n.TryWrite(ctx)
 	}
 	if r.Err != nil {
-		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Membership: r.Membership, Server: r.Server}
+		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Membership: r.Membership,
+			Server: r.Server}
 	}
 	if jump := n.Jump.Load(); jump != nil {
 		r.Jumped, r.JumpedAt = jump.By, jump.When
@@ -139,7 +140,9 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 }
 
 // lookAtMarker fills in whether a node votes, and whether it has been repaired.
-func (o Onlooker) lookAtMarker(n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value) {
+func (o Onlooker) lookAtMarker(
+	n *peers.Node, r *report.Node, at time.Time, allowed func(words ...string) []resp.Value,
+) {
 	q := o.q
 	m, ok := script.ParseMarker(flow.Text(allowed(script.ReadShort(q.Members.MarkerKey())...), 0))
 	// The turn is a key on the node itself, so it shows a repair by any client.
@@ -185,7 +188,8 @@ func (o Onlooker) lookAtRetained(ctx context.Context, n *peers.Node, r *report.N
 			continue // not the state of a name
 		}
 		all.Go(func() {
-			if v, err := n.Do(ctx, script.ReadShort(key)...); err == nil && script.IsReleased(flow.Text(v, 0)) {
+			if v, err := n.Do(ctx, script.ReadShort(key)...); err == nil &&
+				script.IsReleased(flow.Text(v, 0)) {
 				retained.Add(1)
 			}
 		})
@@ -259,7 +263,8 @@ func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
 		return report.Survey{}, err
 	}
 	list := set.q.Clients.List()
-	return report.Merge(all[:], list, func(i int) bool { return setup.IsClusterClient(set.clients[i]) }, set.q.Set.Skew), nil
+	return report.Merge(all[:], list, func(i int) bool { return setup.IsClusterClient(set.clients[i]) },
+		set.q.Set.Skew), nil
 }
 
 // Queue returns the claims that a majority of the nodes may have, in the order
@@ -293,5 +298,6 @@ func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error
 		return nil, f
 	}
 	maps.DeleteFunc(found, func(id string, _ script.Claim) bool { return !sets.Met(at[id] | silent) })
-	return slices.SortedFunc(maps.Values(found), func(a, b script.Claim) int { return cmp.Compare(a.Ticket, b.Ticket) }), nil
+	return slices.SortedFunc(maps.Values(found),
+		func(a, b script.Claim) int { return cmp.Compare(a.Ticket, b.Ticket) }), nil
 }

@@ -40,7 +40,8 @@ func (q *claims) Trace(ctx context.Context, s *Spec, try bool) (context.Context,
 		return ctx, nil
 	}
 	span := &Span{
-		q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try}, acquireReported: make(chan struct{}),
+		q: q, began: q.Now(), info: setup.AcquireInfo{Kind: s.Kind, Name: s.Name, Try: try},
+		acquireReported: make(chan struct{}),
 	}
 	span.ctx = t.AcquireStart(ctx, span.info)
 	return span.ctx, span
@@ -112,6 +113,7 @@ func (a *attempt) describe(now protocol.Time, r *setup.AcquireResult) {
 	defer a.mu.Unlock()
 	r.Votes = a.claim.State.Votes(now)
 	if a.stats != nil {
-		r.Contended, r.Queue, r.RoundTrips = a.stats.contended, a.stats.queue, int(slices.Max(a.stats.asked[:]))
+		r.Contended, r.Queue, r.RoundTrips = a.stats.contended, a.stats.queue,
+			int(slices.Max(a.stats.asked[:]))
 	}
 }

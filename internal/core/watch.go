@@ -202,7 +202,9 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 // the claim needless. In that case l and err are nil. enough is called from
 // another goroutine. The claim is awaited on the caller's goroutine, because
 // the tracer is called there and may panic.
-func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (l *Lease, found Record, err error) {
+func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (
+	l *Lease, found Record, err error,
+) {
 	watch := r.Watch()
 	defer watch.Close()
 	ctx, cancel := context.WithCancel(ctx)

@@ -107,7 +107,8 @@ func VoteSummary(connected, nodes, voting, needed int) string {
 
 // Connected reports whether a node that returned err is connected.
 func Connected(err error) bool {
-	return !errors.Is(err, transport.ErrDown) && !errors.Is(err, transport.ErrBroken) && !errors.Is(err, transport.ErrClosed)
+	return !errors.Is(err, transport.ErrDown) && !errors.Is(err, transport.ErrBroken) &&
+		!errors.Is(err, transport.ErrClosed)
 }
 
 // CanVote reports whether a node that returned err is able to vote: it only

@@ -274,7 +274,8 @@ func (b ballot) capacity() uint64 {
 	}
 	for i := range b.s.peers {
 		m := b.s.peers[i].extra()
-		if b.s.peers[i].usable(b.s, b.now) && m.limitAt > 0 && (agreed == nil || m.limitAt > agreed.limitAt) &&
+		if b.s.peers[i].usable(b.s, b.now) && m.limitAt > 0 &&
+			(agreed == nil || m.limitAt > agreed.limitAt) &&
 			m.limit < n { //mutant:RuleMore
 			n = m.limit
 		}

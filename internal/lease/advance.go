@@ -121,7 +121,8 @@ func (c *Claim) raise(now protocol.Time, top protocol.Ticket) {
 	}
 	for i := range c.State.peers {
 		p := &c.State.peers[i]
-		if p.behind = true; !(p.held && p.ticket == c.State.ticket) && !p.refused && c.State.Absent&(1<<i) == 0 {
+		if p.behind = true; !(p.held && p.ticket == c.State.ticket) && !p.refused &&
+			c.State.Absent&(1<<i) == 0 {
 			c.send(now, i, protocol.OpSettle)
 			p.pushUnsure = false // the first request with this T
 		}

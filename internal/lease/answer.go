@@ -233,7 +233,8 @@ func (p *peer) takeVote(v *State, m protocol.Push) bool {
 		p.vote, v.votedOnce = true, true
 		if v.Counting {
 			s := &p.mutableExtra().lowerSet
-			if s.known, s.sum, s.digest, s.all = true, m.Sum, m.Digest, (totals{m.Sum, m.Digest}); m.Sum == 0 {
+			s.known, s.sum, s.digest, s.all = true, m.Sum, m.Digest, totals{m.Sum, m.Digest}
+			if m.Sum == 0 {
 				s.list(nil, 0, totals{})
 			}
 		}

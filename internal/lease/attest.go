@@ -108,7 +108,8 @@ func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) b
 		q.evidenceFrom = now
 	}
 	for i := range q.peers {
-		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.answeredSince(p) && !except(p) {
+		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.answeredSince(p) &&
+			!except(p) {
 			p.askAt = now
 		}
 	}
@@ -243,7 +244,8 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 	if q.Sets.Blocked(dead) {
 		return 0, true
 	}
-	if l, ok := protocol.Reached(q.Sets, held, func(i int) time.Duration { return q.peers[i].entry.Left }); ok {
+	if l, ok := protocol.Reached(q.Sets, held,
+		func(i int) time.Duration { return q.peers[i].entry.Left }); ok {
 		return l, true
 	}
 	if !q.Sets.Each(func(set uint32) bool { return set&held != 0 }) {

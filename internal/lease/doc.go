@@ -77,7 +77,7 @@
 //	views.go            State: what a claim knows of each node: which of them hold and vote, until when
 //	answer.go           what an answer, a push or silence changes in that
 //	due.go              when a claim asks again without having heard from its nodes
-//	admit.go, bare.go   ballot: rules 3 and 5, the views at one moment, which lower claims count, how many permits there are
+//	admit.go, bare.go   ballot: rules 3 and 5, which lower claims count, how many permits there are
 //	register.go         RegisterOp: one operation on a record, Paxos with tickets; what of it waits for room
 //	register_events.go, attest.go   what happens to it, and what the answers decide
 //	run.go              the order of such operations: lock, open, put again

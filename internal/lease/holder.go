@@ -77,7 +77,8 @@ func FindHolder(heads []Head, sets protocol.Quorums) (f Found) {
 	case f.Holders > 0:
 		f.Kind = HeldByClaim
 		for f.Node = range heads {
-			f.Claim = slices.IndexFunc(heads[f.Node].Voted, func(claim string) bool { return sets.Met(votes[claim]) })
+			f.Claim = slices.IndexFunc(heads[f.Node].Voted,
+				func(claim string) bool { return sets.Met(votes[claim]) })
 			if f.Claim >= 0 {
 				break
 			}

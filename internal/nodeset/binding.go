@@ -79,7 +79,8 @@ func (m *Membership) lost(k int) {
 		// Seen is what the node stores now. The node refuses the step if that has
 		// changed in the meantime, so two clients that restore the same node begin
 		// one new incarnation, not two.
-		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity, Config: m.config, Seen: n.has.Text})
+		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity,
+			Config: m.config, Seen: n.has.Text})
 	case m.config.Stage != Stable && !m.confirmedByMajority(-1):
 		n.fault = SetBetween
 	}
@@ -142,7 +143,8 @@ func (m *Membership) Verdict(i int) SetVerdict {
 		return wrong
 	}
 	n := m.at(i)
-	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config, Asks: n.fault == SetLost && m.confirmedByMajority(-1)}
+	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config,
+		Asks: n.fault == SetLost && m.confirmedByMajority(-1)}
 }
 
 // Up records that a connection is ready. The client may have learned of another

@@ -32,7 +32,8 @@ func (c *Clocks) Tick(now protocol.Time) {
 		steady := c.Sets.Met(k.steady)
 		if steady && !k.blamed { //mutant:RuleBlame=!k.blamed
 			k.blamed = true
-			c.Out = append(c.Out, ClockEvent{Kind: ClockReportJump, Node: i, By: k.by}, ClockEvent{Kind: ClockMark, Node: i})
+			c.Out = append(c.Out, ClockEvent{Kind: ClockReportJump, Node: i, By: k.by},
+				ClockEvent{Kind: ClockMark, Node: i})
 		}
 		if !k.blamed && !k.doubted && now >= c.due(k) {
 			c.doubt(i)

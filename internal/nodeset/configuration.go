@@ -52,7 +52,8 @@ func StampOf(epoch uint64, b Ballot) Stamp { return Stamp(fmt.Sprintf("%d.%s", e
 func (s Stamp) parts() (epoch uint64, b Ballot, ok bool) {
 	e, ballot, _ := strings.Cut(string(s), ".")
 	epoch, err := strconv.ParseUint(e, 10, 32)
-	return epoch, Ballot(ballot), err == nil && epoch > 0 && len(ballot) == ballotLength && strings.Trim(ballot, "0123456789abcdef") == ""
+	return epoch, Ballot(ballot), err == nil && epoch > 0 && len(ballot) == ballotLength &&
+		strings.Trim(ballot, "0123456789abcdef") == ""
 }
 
 // Epoch returns the number of the configuration within its set, starting at 1;

@@ -77,7 +77,8 @@ func ParseConfiguration(text string) (*Configuration, bool) {
 	last, err1 := strconv.ParseUint(words[10], 10, 8)
 	n, err2 := strconv.ParseUint(words[11], 10, 8)
 	stage := strings.Index(stages, words[8])
-	if !ok1 || !ok2 || err1 != nil || err2 != nil || last >= protocol.MaxNodes || len(words[8]) != 1 || stage < 0 ||
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || last >= protocol.MaxNodes || len(words[8]) != 1 ||
+		stage < 0 ||
 		n == 0 || n > MaxMembers || len(words) != headWords+3*int(n) {
 		return nil, false
 	}

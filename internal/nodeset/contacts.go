@@ -198,7 +198,11 @@ func (t *contacts) Wants(i int) bool {
 
 // reached reports whether a quorum of members is connected.
 func (t *contacts) reached() bool {
-	up := t.config.numbers(func(k *Member) bool { n := &t.members[k.Number]; return n.up && n.fault == SetFits })
+	up := t.config.numbers(func(k *Member) bool {
+		n := &t.members[k.Number]
+		return n.up &&
+			n.fault == SetFits
+	})
 	return t.config.Quorums().Met(up)
 }
 
@@ -267,7 +271,8 @@ func (t *contacts) found() *Configuration {
 	}
 	for _, set := range t.shown() {
 		need := len(t.list)/2 + 1 //mutant:RuleSetFound=1
-		if len(set) >= need && (t.config == nil || set[0].Kin(t.config) && set[need-1].Stamp.Epoch() > t.config.Stamp.Epoch()) {
+		if len(set) >= need && (t.config == nil || set[0].Kin(t.config) &&
+			set[need-1].Stamp.Epoch() > t.config.Stamp.Epoch()) {
 			return set[need-1]
 		}
 	}

@@ -8,7 +8,7 @@
 //	recorder.go                  when all nodes of a list record one
 //	recording.go                 the three questions by which they do
 //	contacts.go                  which connections there are, and which set those to the list show
-//	following.go, vouch.go       what members say: which set follows, whether a blank server gets its place back
+//	following.go, vouch.go       what members say: which set follows, whether a blank server rejoins
 //	membership.go, binding.go    which set counts, and what a server at the address of a member counts as
 //	incarnation.go               which replies of a node count
 //	clockbounds.go               whether a node's clock and ours disagree

@@ -48,7 +48,8 @@ func (w *memberReports) newer() *Configuration {
 	// member, the latest first.
 	var shown []*Configuration
 	for _, member := range w.config.Members {
-		if c := w.members[member.Number].has.Recorded(); member.Role != Enters && w.isCredible(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
+		if c := w.members[member.Number].has.Recorded(); member.Role != Enters &&
+			w.isCredible(member.Number) && c.Stamp.Epoch() > w.config.Stamp.Epoch() {
 			shown = append(shown, c)
 		}
 	}
@@ -68,7 +69,8 @@ func (w *memberReports) newer() *Configuration {
 func (w *memberReports) isCredible(k int) bool {
 	n, member := &w.members[k], w.config.Numbered(k)
 	c := n.has.Recorded()
-	return n.up && c != nil && c.Kin(w.config) && (n.has.Identity == member.Identity || w.config.Member(n.has.Identity) < 0)
+	return n.up && c != nil && c.Kin(w.config) && (n.has.Identity == member.Identity ||
+		w.config.Member(n.has.Identity) < 0)
 }
 
 // decided returns the successor that was decided according to the members'
@@ -82,10 +84,12 @@ func (w *memberReports) decided(shown []*Configuration) *Configuration {
 	deciders := w.config.Deciders()
 	for k := range w.reports {
 		next := &w.reports[k].next
-		if deciders&(1<<k) == 0 || next.Of != w.config.Stamp || next.Config == nil || next.Config.Stamp.Epoch() != w.config.Stamp.Epoch()+1 {
+		if deciders&(1<<k) == 0 || next.Of != w.config.Stamp || next.Config == nil ||
+			next.Config.Stamp.Epoch() != w.config.Stamp.Epoch()+1 {
 			continue
 		}
-		serves := slices.ContainsFunc(shown, func(c *Configuration) bool { return c.Stamp == next.Config.Stamp })
+		serves := slices.ContainsFunc(shown,
+			func(c *Configuration) bool { return c.Stamp == next.Config.Stamp })
 		have := w.config.numbers(func(o *Member) bool {
 			if !w.isCredible(o.Number) {
 				return false

@@ -59,7 +59,8 @@ func (m *Membership) adopt(by int, c *Configuration) {
 			// It stores the configuration that followed, and serves nothing. So a client
 			// that has its address in its list can find the set.
 			if n := &m.members[gone.Number]; n.up && n.fault == SetFits && c.Stage == Stable {
-				m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire, Identity: gone.Identity, Config: c}})
+				m.do(gone.Number, SetAction{RecordStep: RecordStep{Kind: SetRetire,
+					Identity: gone.Identity, Config: c}})
 			}
 			m.do(gone.Number, SetAction{Cease: true})
 			m.blank(gone.Number, SetRetired)
@@ -143,8 +144,10 @@ func (m *Membership) Group() protocol.Group {
 	asked := c.numbers(func(*Member) bool { return true })
 	m.known = max(m.known, bits.Len32(asked))
 	g := protocol.Group{
-		Nodes: m.known, Sets: c.Quorums(), Deciders: protocol.Quorums{Present: c.Deciders()}, Successor: SuccessorName(c.Stamp),
-		Reassigned: m.reassigned, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()), Guard: c.Guard(), LongestTTL: c.LongestTTL(),
+		Nodes: m.known, Sets: c.Quorums(), Deciders: protocol.Quorums{Present: c.Deciders()},
+		Successor:  SuccessorName(c.Stamp),
+		Reassigned: m.reassigned, RestartJoining: m.skipped, Window: protocol.WindowOf(c.LeaseGuard()),
+		Guard: c.Guard(), LongestTTL: c.LongestTTL(),
 	}
 	g.Absent = ^asked & (1<<g.Nodes - 1)
 	m.skipped, m.reassigned = false, 0

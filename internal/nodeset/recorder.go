@@ -34,7 +34,9 @@ func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
 // question to the nodes, or nil if none is due. ballot returns one of now that is
 // above another one. shared are the client's settings, for a new set. ready means
 // that an operator declared the nodes brand-new, so that no guard time begins.
-func (r *recorder) Record(ballot func(above Ballot) Ballot, shared Shared, ready bool, identity func() string) (*Recording, []RecordStep) {
+func (r *recorder) Record(
+	ballot func(above Ballot) Ballot, shared Shared, ready bool, identity func() string,
+) (*Recording, []RecordStep) {
 	d := r.due(r.wanted || ready)
 	// The operator's declaration is about new nodes. If a set seems to be
 	// forgotten, its nodes may be about to receive their commits.
@@ -44,18 +46,22 @@ func (r *recorder) Record(ballot func(above Ballot) Ballot, shared Shared, ready
 	b, c := ballot(r.promised), d.again
 	if c == nil {
 		if f := r.last; f != nil { // leases of the forgotten set may still be running
-			shared = Shared{max(shared.Guard, f.Guard()), max(shared.Retention, f.Retention()), max(shared.Skew, f.Skew())}
+			shared = Shared{max(shared.Guard, f.Guard()), max(shared.Retention, f.Retention()),
+				max(shared.Skew, f.Skew())}
 		}
-		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared, Last: len(r.list) - 1}
+		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared,
+			Last: len(r.list) - 1}
 		for i, addr := range r.list {
-			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr, Also: r.aliases(addr)})
+			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr,
+				Also: r.aliases(addr)})
 		}
 	}
 	var runs []string
 	for _, i := range d.at {
 		runs = append(runs, r.at(i).has.Run)
 	}
-	r.mine = &Recording{again: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c), at: d.at, runs: runs}
+	r.mine = &Recording{again: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c),
+		at: d.at, runs: runs}
 	return r.mine, r.mine.ask(SetPromise)
 }
 
@@ -145,7 +151,8 @@ func (r *recorder) resendCommit(i int, has NodeSet) NodeSet {
 		return has
 	}
 	ready := m.ready && at >= 0 && has.Run == m.runs[at]
-	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity, Config: m.Config, Ready: ready}})
+	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity,
+		Config: m.Config, Ready: ready}})
 	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}
 }
 

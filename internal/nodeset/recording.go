@@ -184,7 +184,8 @@ func (r *Recording) promises() (goesOn bool) {
 		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
 			return r.ends(RecordSuperseded)
 		case a.Phase == SetRecorded:
-			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) || a.Stamp().Compare(r.Config.Stamp) > 0 {
+			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) ||
+				a.Stamp().Compare(r.Config.Stamp) > 0 {
 				r.Node, r.Config = r.at[a.i], a.Config
 				return r.ends(RecordOther)
 			}
@@ -278,5 +279,6 @@ func (r *Recording) identity(i int) string {
 
 // same reports whether a configuration is of this list.
 func (r *Recording) same(c *Configuration) bool {
-	return len(c.Members) == len(r.addrs) && !slices.ContainsFunc(r.addrs, func(a string) bool { return c.Place(a) < 0 })
+	return len(c.Members) == len(r.addrs) && !slices.ContainsFunc(r.addrs,
+		func(a string) bool { return c.Place(a) < 0 })
 }

@@ -115,7 +115,8 @@ func (w *memberReports) handleReport(k int, ask uint32, has NodeSet, next Record
 		return c
 	}
 	for _, o := range w.config.Members {
-		if w.members[o.Number].fault == SetLost && w.reports[o.Number].since > 0 && w.confirmedByMajority(o.Number) {
+		if w.members[o.Number].fault == SetLost && w.reports[o.Number].since > 0 &&
+			w.confirmedByMajority(o.Number) {
 			w.Again(o.Number)
 		}
 	}

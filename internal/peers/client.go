@@ -106,7 +106,8 @@ func (d *driver) report(a *process.Action) {
 		n := d.ps.Nodes.At(a.Node)
 		n.Jump.Store(&Jump{a.By, time.Now()})
 		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
-		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By, Err: &fault.JumpedError{By: a.By}})
+		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By,
+			Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
 		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's clock disagree, and too few other nodes answer to show which one is wrong; "+
 			"the node will not vote for this client for half a guard time", "node", d.ps.Addr(a.Node), "by", a.By)
@@ -122,7 +123,8 @@ func (n *Node) askTime() *flow.Request {
 	sent := ps.Now()
 	return &flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
 		if clock, e := script.DecodeTime(v); err == nil && e == nil {
-			ps.Driver.showTime(n.Index, nodeset.Reading{Sent: sent, Received: ps.Now(), Micros: clock.UnixMicro()})
+			ps.Driver.showTime(n.Index, nodeset.Reading{Sent: sent, Received: ps.Now(),
+				Micros: clock.UnixMicro()})
 		}
 	}}
 }
@@ -140,7 +142,8 @@ func (d *driver) Doubted(doubt lease.Doubt, a *protocol.Answer) error {
 	if doubt == lease.NoDoubt {
 		return nil
 	}
-	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); doubt == lease.DoubtOld || ahead > d.ps.Skew() {
+	if ahead := d.NodesTime(d.ps.Now()).Sub(time.UnixMicro(a.Clock)); doubt == lease.DoubtOld ||
+		ahead > d.ps.Skew() {
 		return &fault.ClockError{Ahead: ahead}
 	}
 	return &fault.AheadError{Wait: a.Wait}
@@ -159,7 +162,8 @@ func (d *driver) NodesTime(at protocol.Time) time.Time {
 func (n *Node) beginIncarnation(a *process.Action) {
 	ps := n.ps
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try
-	n.Send(&flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), n.Info().Run(), jumped), Then: func(v []resp.Value, err error) {
+	n.Send(&flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(),
+		n.Info().Run(), jumped), Then: func(v []resp.Value, err error) {
 		inc, _, e := script.DecodeMarker(v)
 		ps.Driver.CarryOut(ps.Driver.Client.Marked(ps.Now(), n.Index, try, inc, err == nil && e == nil))
 	}})

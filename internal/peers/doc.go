@@ -11,7 +11,7 @@
 //	members.go, members_*.go              which set counts, what follows from it, what calls wait for
 //	client.go                             whose clock is right, and what has been forgotten
 //	reach.go, quorum.go                   what the log and a probe hear of it; why a node has no vote
-//	nodes.go, peers.go, tasks.go          how it begins, the list of the nodes; the state of all of it; goroutines
+//	nodes.go, peers.go, tasks.go          the list of the nodes; the state of each part; goroutines
 //
 // # How ready is a quorum?
 //

@@ -62,16 +62,19 @@ func (n *Node) probe() []transport.Command {
 		keys = []string{marker, script.AbsentKey(marker)}
 	}
 	cmds := []transport.Command{
-		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...), Then: p.answer(&p.set)},
-		&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(marker)...), Then: p.answer(&p.marker)},
-		&flow.Request{Command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...), Then: func(_ []resp.Value, err error) {
-			if p.cluster = fault.ClusterMode(err); err != nil {
-				p.marker = ""
-			}
-			if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "NOPERM" {
-				p.refused = e
-			}
-		}},
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(script.SetKey(ps.Set.Prefix))...),
+			Then: p.answer(&p.set)},
+		&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(marker)...),
+			Then: p.answer(&p.marker)},
+		&flow.Request{Command: resp.AppendCommand(nil, append([]string{"EXISTS"}, keys...)...),
+			Then: func(_ []resp.Value, err error) {
+				if p.cluster = fault.ClusterMode(err); err != nil {
+					p.marker = ""
+				}
+				if e, ok := errors.AsType[resp.Error](err); ok && e.Code() == "NOPERM" {
+					p.refused = e
+				}
+			}},
 		&flow.Request{Command: resp.AppendCommand(nil, "TIME"), Then: func(v []resp.Value, err error) {
 			if clock, e := script.DecodeTime(v); err == nil && e == nil {
 				p.clock, p.clockAt = clock, ps.Now()
@@ -81,7 +84,8 @@ func (n *Node) probe() []transport.Command {
 	}
 	// Call a script that no server has, to learn now, and not at the first
 	// lock, whether the user may run scripts.
-	cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, "EVALSHA", strings.Repeat("0", 40), "0"), Then: func(_ []resp.Value, err error) {
+	cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, "EVALSHA", strings.Repeat("0", 40),
+		"0"), Then: func(_ []resp.Value, err error) {
 		p.forbids(err)
 	}})
 	for all := script.All(); len(all) > 0; {
@@ -92,15 +96,16 @@ func (n *Node) probe() []transport.Command {
 		for _, s := range some {
 			words = append(words, s.SHA)
 		}
-		cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, words...), Then: func(v []resp.Value, err error) {
-			for i, s := range some {
-				// If the user may not ask, or the answer is malformed, send all
-				// scripts.
-				if err != nil || len(v) != len(some) || v[i].Int != 1 {
-					p.missing = append(p.missing, s)
+		cmds = append(cmds, &flow.Request{Command: resp.AppendCommand(nil, words...),
+			Then: func(v []resp.Value, err error) {
+				for i, s := range some {
+					// If the user may not ask, or the answer is malformed, send all
+					// scripts.
+					if err != nil || len(v) != len(some) || v[i].Int != 1 {
+						p.missing = append(p.missing, s)
+					}
 				}
-			}
-		}})
+			}})
 	}
 	return cmds
 }
@@ -139,15 +144,18 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	// The marker was read at the home of the probe. If the set has become known
 	// since then, that key no longer counts, and the node is marked at the new
 	// one.
-	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() && !m.Born.After(p.clock) && p.home == ps.Members.Home() {
+	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() &&
+		!m.Born.After(p.clock) && p.home == ps.Members.Home() {
 		n.show(m.Inc)
 		p.wait = m.Recovers(p.clock)
 		// Call this after show, because bounds of an earlier incarnation do not
 		// count.
-		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt, Micros: p.clock.UnixMicro()})
+		ps.Driver.showTime(n.Index, nodeset.Reading{Sent: p.sent, Received: p.clockAt,
+			Micros: p.clock.UnixMicro()})
 		return cmds, nil
 	}
-	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(), NewID(), run, ""), Then: func(v []resp.Value, err error) {
+	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(),
+		NewID(), run, ""), Then: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
 			n.show(got)
 			p.wait = max(0, ps.Guard()-age)

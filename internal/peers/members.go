@@ -142,10 +142,11 @@ func (s *members) ask(i int, number uint32) {
 	next := nodeset.RecordedNext{Of: c.Stamp}
 	n.Send(&flow.Request{Command: set, Then: func(v []resp.Value, _ error) {
 		before = flow.Text(v, 0)
-	}}, &flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(register)...), Then: func(v []resp.Value, err error) {
-		unread = err
-		next.Version, next.Config = script.ParseSuccessor(flow.Text(v, 0))
-	}}, &flow.Request{Command: set, Then: func(v []resp.Value, err error) {
+	}}, &flow.Request{Command: resp.AppendCommand(nil, script.ReadLong(register)...),
+		Then: func(v []resp.Value, err error) {
+			unread = err
+			next.Version, next.Config = script.ParseSuccessor(flow.Text(v, 0))
+		}}, &flow.Request{Command: set, Then: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
 		if err != nil || unread != nil || !ok || flow.Text(v, 0) != before {
 			return
@@ -159,11 +160,12 @@ func (s *members) ask(i int, number uint32) {
 // idle client asks.
 func (n *Node) askServes() {
 	s := n.ps.Members
-	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...), Then: func(v []resp.Value, err error) {
-		if err == nil && flow.Text(v, 0) == "" {
-			s.Change(n.Index, func(m *nodeset.Membership) { m.Refused(n.Index) })
-		}
-	}})
+	n.Send(&flow.Request{Command: resp.AppendCommand(nil, script.ReadShort(s.MarkerKey())...),
+		Then: func(v []resp.Value, err error) {
+			if err == nil && flow.Text(v, 0) == "" {
+				s.Change(n.Index, func(m *nodeset.Membership) { m.Refused(n.Index) })
+			}
+		}})
 }
 
 // setStep encodes a step of recording the set. It includes a fresh random id,

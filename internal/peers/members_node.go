@@ -53,12 +53,14 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 		n.pause = 0
 		// A member has a marker, or creates one in its handshake.
 		if p.home == ps.Members.Home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
-			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit, Identity: has.Identity, Config: has.Config}, run))
+			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit,
+				Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
 	// No error: recordings and exchanges need a connection to this node, which
 	// itself refuses the requests of claims (rule 1).
-	case nodeset.SetUnknown, nodeset.SetPending, nodeset.SetLost, nodeset.SetBetween, nodeset.SetAhead, nodeset.SetWrong:
+	case nodeset.SetUnknown, nodeset.SetPending, nodeset.SetLost, nodeset.SetBetween, nodeset.SetAhead,
+		nodeset.SetWrong:
 		n.judgeAgain()
 		return cmds, true, nil
 	case nodeset.SetRetired:

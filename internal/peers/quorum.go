@@ -48,7 +48,9 @@ func (ps *Peers) Unready() (f *fault.Failure, hopeless bool) {
 // nil, that lists these errors. met reports whether the nodes without an error
 // are a quorum, and hopeless whether so many refuse permanently that there can
 // be none.
-func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (f *fault.Failure, met, hopeless bool) {
+func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (
+	f *fault.Failure, met, hopeless bool,
+) {
 	good, refused := uint32(0), uint32(0)
 	f = &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	for i, n := range list {
@@ -89,7 +91,8 @@ func (s *members) unlisted(n *Node, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to the same server, record that address as well: quorate members move --keep %s ADDRESS",
-		err, strings.Join(member.All(), " and "), either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
+		err, strings.Join(member.All(), " and "),
+		either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
 }
 
 // either formats addresses of which one may be meant.
@@ -163,7 +166,8 @@ func (n *Node) Shown() *nodeset.NodeSet {
 // roleNames describes a node's role in the set, by what is wrong with the node.
 var roleNames = map[nodeset.SetFault]string{
 	nodeset.SetFits: "member", nodeset.SetPending: "accepted", nodeset.SetLost: "blank",
-	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data", nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
+	nodeset.SetBetween: "blank", nodeset.SetOther: "another member's data",
+	nodeset.SetForeign: "another set's data", nodeset.SetAhead: "ahead", nodeset.SetRetired: "removed",
 }
 
 // Membership describes a node's role in the set. It is empty if the node has
@@ -195,7 +199,8 @@ func (s *members) CheckSettings(set *setup.Settings) error {
 		return fmt.Errorf("%w: WithGuard(%v) is longer than the set's guard time, %v: leave WithGuard out, "+
 			"or raise the set's guard time: quorate members set --guard", fault.ErrInvalid, set.Guard, c.Guard())
 	case set.TTL > c.LongestTTL():
-		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard(), Development: setup.IsDevelopment(c.LeaseGuard(), c.Skew(), len(c.Members))}
+		return &fault.TTLError{TTL: set.TTL, Skew: c.Skew(), Guard: c.LeaseGuard(),
+			Development: setup.IsDevelopment(c.LeaseGuard(), c.Skew(), len(c.Members))}
 	}
 	return nil
 }

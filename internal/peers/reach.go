@@ -186,14 +186,17 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 	}
 	up, all := ps.connected(n)
 	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without data; waiting for the guard time",
-		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait", wait.Round(time.Millisecond), "guard", ps.Guard())
+		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait",
+		wait.Round(time.Millisecond), "guard", ps.Guard())
 	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})
 }
 
 // update records an answer of a node, and reports whether that node has just
 // begun to recover. If a quorum has just become impossible, it also returns
 // which nodes are recovering, and for how long.
-func (r *recovering) update(sets protocol.Quorums, node int, a protocol.Answer, now time.Time) (begins bool, out uint32, wait time.Duration) {
+func (r *recovering) update(sets protocol.Quorums, node int, a protocol.Answer, now time.Time) (
+	begins bool, out uint32, wait time.Duration,
+) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	// until is a time and not a flag: a node that stops answering counts as

@@ -164,7 +164,8 @@ func (s *recorder) hopeless() error {
 // refusedForGood reports whether an error names a node that refuses for good.
 func refusedForGood(err error) bool {
 	f, is := errors.AsType[*fault.Failure](err)
-	return is && slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return fault.Permanent(n.Err) })
+	return is && slices.ContainsFunc(f.Nodes,
+		func(n fault.NodeFailure) bool { return fault.Permanent(n.Err) })
 }
 
 // record has the nodes record their set for as long as that is due. It is a
@@ -230,7 +231,10 @@ var errRecordingSuperseded = errors.New("another client is recording the set")
 // over. r is nil if none is due, or if this client is recording already.
 func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recording, err error) {
 	shared := nodeset.Shared{Guard: s.ps.Set.Guard, Retention: s.ps.Set.Retention, Skew: s.ps.Set.Skew}
-	ballot := func(above nodeset.Ballot) nodeset.Ballot { return nodeset.NewBallot(time.Now(), Chance(), above) }
+	ballot := func(above nodeset.Ballot) nodeset.Ballot {
+		return nodeset.NewBallot(time.Now(),
+			Chance(), above)
+	}
 	s.mu.Lock()
 	r, steps := s.known.Record(ballot, shared, ready, Identity)
 	s.mu.Unlock()
@@ -249,7 +253,8 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 	case nodeset.RecordUnanswered:
 		return r, unanswered
 	case nodeset.RecordOther:
-		return r, &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(), Since: r.Config.Stamp.Since(), Begun: r.Begun}}
+		return r, &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(),
+			Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
 		return r, sameServer(s.ps.Addr(r.Node), s.ps.Addr(r.Other))
 	}
@@ -298,7 +303,8 @@ func (s *recorder) askNode(ctx context.Context, step nodeset.RecordStep) (*nodes
 	n := s.ps.Node(step.Node)
 	// The client may have got another list meanwhile, with other addresses at
 	// these indexes.
-	if n == nil || n.Dropped.Load() || step.Config != nil && !step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
+	if n == nil || n.Dropped.Load() || step.Config != nil &&
+		!step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
 		return nil, fault.ErrNoAnswer
 	}
 	run := n.Info().Run()

@@ -127,7 +127,8 @@ func NewClient(cfg ClientConfig) *Client {
 		repair:       repair.NewRepair(cfg.Nodes, cfg.NodeTimeout, cfg.Guard, cfg.Seed),
 	}
 	all := protocol.Majority(cfg.Nodes)
-	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: all, Deciders: all, Window: protocol.WindowOf(cfg.Guard)})
+	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: all, Deciders: all,
+		Window: protocol.WindowOf(cfg.Guard)})
 	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
 	return c
 }

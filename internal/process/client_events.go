@@ -28,7 +28,8 @@ func (c *Client) Reply(
 	if r.Op == protocol.OpLeave {
 		return protocol.Verdict{Why: protocol.Counts}, nil
 	}
-	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now, Micros: a.Clock})
+	v.Why, do = c.judge(now, r.Node, a.Incarnation, nodeset.Reading{Sent: r.Sent, Received: now,
+		Micros: a.Clock})
 	if !v.Counts() { //mutant:RuleJudged
 		return v, do
 	}
@@ -154,7 +155,9 @@ func (c *Client) check(node int, inc protocol.Incarnation, push bool) protocol.W
 
 // Check judges, by the incarnation alone, an answer that belongs to no claim
 // and no record.
-func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (why protocol.Why, do []Action) {
+func (c *Client) Check(now protocol.Time, node int, inc protocol.Incarnation) (
+	why protocol.Why, do []Action,
+) {
 	if inc != 0 && c.votes[node].Load() == uint64(inc) {
 		return protocol.Counts, nil
 	}

@@ -14,7 +14,8 @@ import (
 func (c *Client) Config(succession bool) lease.Config {
 	g := c.group.Load()
 	sets, absent := g.Of(succession)
-	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window, Succession: succession}
+	return lease.Config{Nodes: uint8(g.Nodes), Sets: sets, Absent: absent, Window: g.Window,
+		Succession: succession}
 }
 
 // Defer returns the nodes that an attempt asks later. An attempt that decides
@@ -29,7 +30,9 @@ func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.L
 
 // Start starts attempt a, which then asks the nodes. Unhealthy nodes are asked
 // too, but not waited for.
-func (c *Client) Start(now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral) {
+func (c *Client) Start(
+	now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral,
+) {
 	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
 	a.Claim = *lease.NewClaim(cfg)
 	if c.group.Load().Past(cfg.Succession, n.Name) {
@@ -83,7 +86,9 @@ func (c *Client) Sending(now protocol.Time, a *Attempt, n *Name, r *protocol.Req
 
 // StartRegisterOp begins an operation on the record of a name. timeout and ttl
 // are the settings of the name.
-func (c *Client) StartRegisterOp(now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration) {
+func (c *Client) StartRegisterOp(
+	now protocol.Time, q *lease.RegisterOp, name string, timeout, ttl time.Duration,
+) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3

@@ -65,7 +65,8 @@ func (a *Attempt) Unsent(node int) *protocol.Request { return a.outbox.waitingAt
 // requests waits for room.
 func (a *Attempt) Over() bool {
 	waits := func(r *protocol.Request) bool { return r != nil }
-	return a.State.Phase().Final() && (a.outbox.unsent == nil || !slices.ContainsFunc(a.outbox.unsent[:], waits))
+	return a.State.Phase().Final() && (a.outbox.unsent == nil ||
+		!slices.ContainsFunc(a.outbox.unsent[:], waits))
 }
 
 // AppendState appends everything that the attempt's future depends on, as

@@ -75,7 +75,8 @@ const quietAttempts = 24
 func NewRepair(nodes int, nodeTimeout, guard time.Duration, seed uint64) *Repair {
 	return &Repair{
 		NodeTimeout: nodeTimeout, Guard: guard,
-		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes), numbers: map[string]protocol.Time{},
+		rng: rand.New(rand.NewPCG(seed, 0)), nodes: make([]nodeRepair, nodes),
+		numbers: map[string]protocol.Time{},
 	}
 }
 

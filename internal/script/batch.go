@@ -18,7 +18,8 @@ import (
 // semaphores cannot, because their answers carry totals.
 func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 	// The batch script assumes weight 1 for a claim with a redlock key.
-	if t.Counting || r.List || t.Capacity == 1 && t.Weight != 1 || r.Op != protocol.OpJoin && r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
+	if t.Counting || r.List || t.Capacity == 1 && t.Weight != 1 || r.Op != protocol.OpJoin &&
+		r.Op != protocol.OpBeat && r.Op != protocol.OpLeave {
 		return 0
 	}
 	kind := uint64(t.TTL.Milliseconds()) * 2
@@ -32,7 +33,9 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 // of one kind; see scripts/batch.lua. keys and args come from AppendItem. owner
 // is the channel for pushes. The link calls it with its lock held, so it must
 // not block.
-func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int) []byte {
+func AppendBatch(
+	dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int,
+) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")
 	dst = resp.AppendString(dst, built().batch.SHA)
@@ -50,7 +53,9 @@ func AppendBatch(dst []byte, marker string, guard, retention time.Duration, owne
 // Invariant: the beginning of the state is, byte for byte, what the scripts
 // store for a claim that is alone. A beat in a batch compares it with the
 // stored state.
-func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (ks, as []byte, nKeys, nArgs int) {
+func AppendItem(keys, args []byte, k Keys, t *protocol.Terms, r protocol.Request) (
+	ks, as []byte, nKeys, nArgs int,
+) {
 	var buf [lifeSize]byte
 	l, one := newLife(buf[:0], k, t, r.Ticket), isOne(k, t)
 	keys = k.appendOurs(k.appendPlain(keys), "")

@@ -79,7 +79,8 @@ func Decode(v []resp.Value) (protocol.Answer, error) {
 		return a, fmt.Errorf("%w: no incarnation", ErrAnswer)
 	}
 	third := v[2].Int
-	a.Status, a.Clock, a.Incarnation = protocol.Status(v[0].Int%8), v[0].Int/8*1000+below, protocol.Incarnation(v[1].Int)
+	a.Status, a.Clock, a.Incarnation = protocol.Status(v[0].Int%8), v[0].Int/8*1000+below,
+		protocol.Incarnation(v[1].Int)
 	if a.Clock/1000 > maxClock {
 		return protocol.Answer{}, fmt.Errorf("%w: clock %d", ErrAnswer, a.Clock/1000)
 	}
@@ -238,7 +239,8 @@ func decodeList(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 // The age is negative if the node's clock was set back after its guard time
 // began.
 func DecodeMarker(v []resp.Value) (protocol.Incarnation, time.Duration, error) {
-	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact || v[1].Int >= exact || v[1].Int <= -exact {
+	if len(v) != 2 || v[0].Str != nil || v[1].Str != nil || v[0].Int <= 0 || v[0].Int >= exact ||
+		v[1].Int >= exact || v[1].Int <= -exact {
 		return 0, 0, fmt.Errorf("%w: marker", ErrAnswer)
 	}
 	age := min(max(v[1].Int, -maxWait), maxWait)
@@ -267,7 +269,8 @@ func ParsePush(payload string) (protocol.Push, error) {
 	}
 	p.Vote, p.Changed, p.Ask, p.Evict = f[0] == "v", f[0] == "r", f[0] == "a", f[0] == "e"
 	p.Waiters = f[0] == "w"
-	if more || (p.Vote && n != 8 && n != 10) || (!p.Vote && (!p.Waiters && !p.Changed && !p.Ask && !p.Evict || n != 5)) {
+	if more || (p.Vote && n != 8 && n != 10) ||
+		(!p.Vote && (!p.Waiters && !p.Changed && !p.Ask && !p.Evict || n != 5)) {
 		return bad()
 	}
 	clock, ok0 := number(f[1])
@@ -277,7 +280,8 @@ func ParsePush(payload string) (protocol.Push, error) {
 	if !ok0 || !ok1 || !ok2 || !ok3 || clock > uint64(maxClock) || inc == 0 || ticket == 0 {
 		return bad()
 	}
-	p.ID, p.Clock, p.Incarnation, p.Ticket = id, int64(clock)*1000, protocol.Incarnation(inc), protocol.Ticket(ticket)
+	p.ID, p.Clock, p.Incarnation, p.Ticket = id, int64(clock)*1000, protocol.Incarnation(inc),
+		protocol.Ticket(ticket)
 	if !p.Vote {
 		return p, nil
 	}

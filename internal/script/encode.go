@@ -36,7 +36,9 @@ func ReadLong(key string) []string { return []string{"GETRANGE", key, "0", "1048
 // terms t to a node. Pushes for the claim go to the channel owner. A beat
 // contains no weight and no owner, because the node has them since the join.
 // AppendCommand runs for each Lock and each renewal.
-func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request) []byte {
+func AppendCommand(
+	dst []byte, k Keys, t *protocol.Terms, owner string, guard, retention time.Duration, r protocol.Request,
+) []byte {
 	if r.Op >= protocol.OpRead {
 		return appendRecord(dst, k, t, owner, guard, r)
 	}
@@ -58,7 +60,8 @@ func AppendCommand(dst []byte, k Keys, t *protocol.Terms, owner string, guard, r
 	case protocol.OpBeat:
 		flags := flagsOf(r)
 		usual := one && flags == 0
-		dst = appendEval(dst, built().beat.SHA, k, keys, pick(usual, 4, pick(flags == 0, 5, pick(r.List, 7, 6))))
+		dst = appendEval(dst, built().beat.SHA, k, keys,
+			pick(usual, 4, pick(flags == 0, 5, pick(r.List, 7, 6))))
 		dst = resp.AppendBytes(dst, l.id())
 		dst = resp.AppendInt(dst, ttl)
 		dst = resp.AppendInt(dst, keep)

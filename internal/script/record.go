@@ -17,7 +17,9 @@ import (
 // appendRecord appends the EVALSHA of an operation on a record. A read also
 // watches the record for t.ID, for t.TTL, unless t.ID is zero.
 // Invariant: an erasure is a put with its flag set, not an absent value.
-func appendRecord(dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request) []byte {
+func appendRecord(
+	dst []byte, k Keys, t *protocol.Terms, owner string, guard time.Duration, r protocol.Request,
+) []byte {
 	args := 8
 	switch r.Op {
 	case protocol.OpRead:
@@ -92,11 +94,13 @@ func DecodeRecord(v []resp.Value) (protocol.Answer, error) {
 		return bad(len(v))
 	}
 	for i, x := range v {
-		if text := i == 4 || i == 6 || i == 11; text != (x.Str != nil) || !text && (x.Int < 0 || x.Int >= exact) {
+		if text := i == 4 || i == 6 || i == 11; text != (x.Str != nil) || !text &&
+			(x.Int < 0 || x.Int >= exact) {
 			return bad(i)
 		}
 	}
-	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8 * 1000, Incarnation: protocol.Incarnation(v[1].Int)}
+	a := protocol.Answer{Status: protocol.Status(v[0].Int % 8), Clock: v[0].Int / 8 * 1000,
+		Incarnation: protocol.Incarnation(v[1].Int)}
 	switch a.Status {
 	case protocol.OK, protocol.Missing, protocol.StatusSuperseded, protocol.Ahead:
 	default:

@@ -58,7 +58,8 @@ func AppendSet(dst []byte, prefix string, s nodeset.RecordStep, random protocol.
 // Life returns the script, keys and arguments with which a blank server stores
 // word. The answer is what the server stores.
 func Life(prefix, word string) (s Script, keys []string, args []any) {
-	return built().set, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "", protocol.ID{}.String(), "-", "0"}
+	return built().set, []string{SetKey(prefix)}, []any{nodeset.SetLife.String(), word, "", "",
+		protocol.ID{}.String(), "-", "0"}
 }
 
 // DecodeSet parses the answer to AppendSet.

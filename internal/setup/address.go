@@ -43,7 +43,8 @@ func (a Address) Client() redis.UniversalClient {
 // password of the URL.
 func (a Address) Prepare(f func(*redis.Options) error) error {
 	if o := a.cluster; o != nil {
-		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig}
+		each := &redis.Options{Addr: o.Addrs[0], Username: o.Username, Password: o.Password,
+			TLSConfig: o.TLSConfig}
 		err := f(each)
 		o.TLSConfig, o.CredentialsProviderContext = each.TLSConfig, each.CredentialsProviderContext
 		return err

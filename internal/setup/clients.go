@@ -167,8 +167,9 @@ func (s *Clients) failoverAt(name string) (redis.UniversalClient, error) {
 		MasterName: name[:at], SentinelAddrs: strings.Split(name[at+1:], ","),
 		SentinelUsername: user, SentinelPassword: password,
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
-		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-		ClientName: o.ClientName, Protocol: o.Protocol,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		ClientName:                   o.ClientName, Protocol: o.Protocol,
 		DB: o.DB, TLSConfig: o.TLSConfig, Dialer: o.Dialer, MaxRetries: o.MaxRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, DialerRetries: o.DialerRetries,
 	}), nil

@@ -61,7 +61,9 @@ func (s *Settings) First() bool {
 type Connector func(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error)
 
 // NewTransport makes the transport to the node of client.
-func (s *Settings) NewTransport(client redis.UniversalClient, cfg transport.Config) (transport.Transport, error) {
+func (s *Settings) NewTransport(client redis.UniversalClient, cfg transport.Config) (
+	transport.Transport, error,
+) {
 	if s.Connect != nil {
 		return s.Connect(client, cfg)
 	}
@@ -168,7 +170,10 @@ func (s *Settings) Check() error {
 		return fmt.Errorf("WithPrefix(%q): must not be empty, or contain braces or white space", s.Prefix)
 	case len(s.Prefix) > 1024:
 		return fmt.Errorf("WithPrefix(%.70q…): at most 1024 bytes", s.Prefix)
-	case len(s.Label) > 64 || strings.ContainsFunc(s.Label, func(r rune) bool { return r <= ' ' || r > '~' || r == ':' }):
+	case len(s.Label) > 64 || strings.ContainsFunc(s.Label, func(r rune) bool {
+		return r <= ' ' ||
+			r > '~' || r == ':'
+	}):
 		return fmt.Errorf("WithOwner(%.70q): at most 64 printable ASCII characters, without spaces or colons", s.Label)
 	}
 	return nil

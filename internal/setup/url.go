@@ -134,6 +134,7 @@ func parseCluster(raw string) (Address, error) {
 	// idle connections to each server.
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
-		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+		Addr: o.Addrs[0], DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, MaxRetries: o.MaxRetries,
+		DialerRetries: o.DialerRetries,
 	}, cluster: o}, nil
 }

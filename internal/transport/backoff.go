@@ -65,7 +65,8 @@ func (b *backoff) lasted(d time.Duration, served bool) {
 // probably break it again, so the pause doubles no matter how much was
 // answered.
 func misbehaves(cause error) bool {
-	return errors.Is(cause, resp.ErrProtocol) || errors.Is(cause, errMisplaced) || errors.Is(cause, errUnasked)
+	return errors.Is(cause, resp.ErrProtocol) || errors.Is(cause, errMisplaced) ||
+		errors.Is(cause, errUnasked)
 }
 
 // sleep waits for the next attempt, and doubles the pause after that. Close

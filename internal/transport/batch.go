@@ -41,7 +41,8 @@ func (c *conn) pushOwn(cmd Command, now time.Duration) {
 	c.closeBatch()
 	start := len(c.out)
 	c.out = cmd.Append(c.out)
-	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0, own: true})
+	c.enter(entry{cmd: cmd, at: now, size: int32(len(c.out) - start), alone: c.unanswered.Len() == 0,
+		own: true})
 }
 
 // addToBatch adds a command to the batch, or returns false if it must be sent

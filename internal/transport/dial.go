@@ -98,9 +98,12 @@ func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, erro
 }
 
 // reach dials the server and returns its address.
-func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Duration) (nc net.Conn, addr string, err error) {
+func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Duration) (
+	nc net.Conn, addr string, err error,
+) {
 	if d.asker == nil {
-		nc, err = within(ctx, func() (net.Conn, error) { return dialed(o.Dialer(ctx, o.Network, o.Addr)) }, discard)
+		nc, err = within(ctx, func() (net.Conn, error) { return dialed(o.Dialer(ctx, o.Network, o.Addr)) },
+			discard)
 		return nc, o.Addr, err
 	}
 	if addr, err = d.asker.masterAddr(ctx, timeout/2); err == nil { // the other half is for the dial

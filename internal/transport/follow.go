@@ -85,7 +85,8 @@ func (d *dialer) aim(ctx context.Context) error {
 }
 
 func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
-	return within(ctx, func() (*redis.Client, error) { return d.cluster.MasterForKey(ctx, d.cfg.Slot) }, func(*redis.Client) {})
+	return within(ctx, func() (*redis.Client, error) { return d.cluster.MasterForKey(ctx, d.cfg.Slot) },
+		func(*redis.Client) {})
 }
 
 // hasMoved reports whether the slot has another master. The client refreshes

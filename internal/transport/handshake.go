@@ -242,7 +242,10 @@ func (i *Info) parse(section string) {
 // short returns s if it is a word of the usual length, otherwise "". The word
 // is sent back to the node with every connection.
 func short(s string) string {
-	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+	if len(s) > 64 || strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) ||
+			!unicode.IsPrint(r)
+	}) {
 		return ""
 	}
 	return s

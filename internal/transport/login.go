@@ -101,7 +101,8 @@ var ErrCredentials = errors.New("the client's provider of credentials is asked a
 // provided reports whether the credentials of the next connection may differ.
 func (d *dialer) provided() bool {
 	o := d.to()
-	return o != nil && (o.StreamingCredentialsProvider != nil || o.CredentialsProviderContext != nil || o.CredentialsProvider != nil)
+	return o != nil && (o.StreamingCredentialsProvider != nil || o.CredentialsProviderContext != nil ||
+		o.CredentialsProvider != nil)
 }
 
 // badCredentials reports whether a node refuses a connection because of its

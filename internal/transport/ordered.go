@@ -111,7 +111,8 @@ func (l *Ordered) full(until time.Duration, urgent bool) bool {
 	case c == nil:
 		return until > 0 && len(l.kept) >= mostWindow
 	default:
-		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2 || !urgent && c.bytes/unit >= c.window.size
+		return c.pending >= c.window.room(urgent) || c.bytes >= l.cfg.MaxBytes/2 || !urgent &&
+			c.bytes/unit >= c.window.size
 	}
 }
 

@@ -241,7 +241,8 @@ func (l *Ordered) answered(c *conn, e entry) (room bool) {
 		c.window.bound(now - e.at)
 	}
 	c.window.took(now-e.at, now, l.cfg.NodeTimeout, max(1, len(e.batch)), l.wanted)
-	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 && l.unwant()
+	return l.wanted && max(c.pending, c.bytes/unit) <= c.window.size/2 && c.bytes <= l.cfg.MaxBytes/4 &&
+		l.unwant()
 }
 
 // settle deals with every unanswered command of a dead connection: Lasting

@@ -220,7 +220,8 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 		l.subscribeTo(c, now)
 		c.wakeWriter()
 	}
-	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.Len() == 0 && now-seen.at >= l.pingEvery() && c.cause == nil {
+	if l.cfg.Channel != "" && c.info.Protocol == 3 && c.unanswered.Len() == 0 &&
+		now-seen.at >= l.pingEvery() && c.cause == nil {
 		c.pushOwn(keepAlive{}, now)
 		c.wakeWriter()
 	}

@@ -45,7 +45,8 @@ type SentinelClient struct {
 func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 	s := &sentinels{
 		master: o.MasterName, addrs: each(o.SentinelAddrs), tls: o.TLSConfig, dialer: o.Dialer,
-		login: &redis.Options{Username: o.SentinelUsername, Password: o.SentinelPassword, ClientName: o.ClientName},
+		login: &redis.Options{Username: o.SentinelUsername, Password: o.SentinelPassword,
+			ClientName: o.ClientName},
 	}
 	for _, addr := range o.SentinelAddrs {
 		if host, _, err := net.SplitHostPort(addr); err == nil {
@@ -56,8 +57,9 @@ func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 		Addr: SentinelName(o), Network: "tcp",
 		Dialer: s.dialMaster, OnConnect: o.OnConnect, ClientName: o.ClientName, Protocol: o.Protocol,
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
-		CredentialsProviderContext: o.CredentialsProviderContext, StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-		DB: o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
+		CredentialsProviderContext:   o.CredentialsProviderContext,
+		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
+		DB:                           o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
 		// As in go-redis's own client of a Sentinel set.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},

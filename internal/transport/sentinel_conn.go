@@ -99,7 +99,8 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 	}
 	host, port := strings.ToLower(string(v[0].Str)), string(v[1].Str)
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" || len(host) > maxHost || strings.ContainsFunc(host, odd) {
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" ||
+		len(host) > maxHost || strings.ContainsFunc(host, odd) {
 		return "", errNoAddress
 	}
 	return net.JoinHostPort(host, port), nil

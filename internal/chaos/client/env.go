@@ -74,7 +74,8 @@ func (e *Env) Connect() (err error) {
 	for _, addr := range e.Addrs {
 		// Nodes that join the set later are dialed with the same options, so
 		// also through the client's own proxies.
-		o := &redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		o := &redis.Options{Addr: addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn,
+			error) {
 			return (&net.Dialer{}).DialContext(ctx, network, e.Ways[addr])
 		}}
 		if ours {
@@ -87,7 +88,8 @@ func (e *Env) Connect() (err error) {
 		return nil
 	}
 	opts := []quorate.Option{
-		e2e.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)),
+		e2e.Guarded(e.TTL, e.Guard), quorate.WithRetention(e.Guard),
+		quorate.WithLogger(slog.New(slog.DiscardHandler)),
 	}
 	if record.Chance(e.Seed, e.Prefix, "minimal fanout").IntN(2) == 0 {
 		opts = append(opts, e2e.MinimalFanout())

@@ -104,7 +104,8 @@ func (t *turn) end(op string, l quorate.Lease, release func() error) {
 
 func (t *turn) ended(op string, l quorate.Lease, lost bool) {
 	at := record.Now()
-	t.log.Write(record.Event{T: at, E: record.EvEnd, Op: op, Until: record.Stamp(l.ValidUntil()), Seen: t.seen, Lost: lost})
+	t.log.Write(record.Event{T: at, E: record.EvEnd, Op: op, Until: record.Stamp(l.ValidUntil()),
+		Seen: t.seen, Lost: lost})
 }
 
 // length returns how long to hold: mostly a moment, sometimes long enough for

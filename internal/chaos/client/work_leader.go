@@ -56,7 +56,8 @@ func look(ctx context.Context, t *turn, e *leader.Election) {
 	from := record.Now()
 	switch l, err := e.Leader(ctx); {
 	case err == nil:
-		t.log.Write(record.Event{T: record.Now(), E: record.EvTold, Kind: t.kind, Name: t.name, From: from, Token: l.Term})
+		t.log.Write(record.Event{T: record.Now(), E: record.EvTold, Kind: t.kind, Name: t.name,
+			From: from, Token: l.Term})
 	case !errors.Is(err, leader.ErrNoLeader) && !errors.Is(err, quorate.ErrNoQuorum) && ctx.Err() == nil:
 		t.log.Trouble(fmt.Errorf("asking for the leader of %s: %w", t.name, err))
 	}

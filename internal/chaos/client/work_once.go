@@ -93,7 +93,8 @@ func (w onceWork) look(ctx context.Context, t *turn, round string) {
 	from := record.Now()
 	switch s, err := once.New(w.q, round).Status(ctx); {
 	case err == nil:
-		e := record.Event{T: record.Now(), E: record.EvTold, Kind: t.kind, Name: round, From: from, Value: fmt.Sprintf("%v since %v, token %d", s.State, s.When.Format(time.TimeOnly), s.Token)}
+		e := record.Event{T: record.Now(), E: record.EvTold, Kind: t.kind, Name: round, From: from,
+			Value: fmt.Sprintf("%v since %v, token %d", s.State, s.When.Format(time.TimeOnly), s.Token)}
 		if s.State == once.Done {
 			e.Token = s.Token
 		}

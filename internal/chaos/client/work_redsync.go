@@ -25,7 +25,10 @@ type redsyncWork struct {
 }
 
 func openRedsync(e *Env, name string) work {
-	pools := lo.Map(e.clients, func(c redis.UniversalClient, _ int) redsyncredis.Pool { return goredis.NewPool(c) })
+	pools := lo.Map(e.clients, func(c redis.UniversalClient,
+		_ int) redsyncredis.Pool {
+		return goredis.NewPool(c)
+	})
 	return redsyncWork{redsync.New(pools...), name, e.TTL}
 }
 
@@ -74,7 +77,10 @@ type rivalWork struct {
 }
 
 func openRival(e *Env, name string) work {
-	pools := lo.Map(e.clients, func(c redis.UniversalClient, _ int) redsyncredis.Pool { return goredis.NewPool(c) })
+	pools := lo.Map(e.clients, func(c redis.UniversalClient,
+		_ int) redsyncredis.Pool {
+		return goredis.NewPool(c)
+	})
 	w := rivalWork{redsync.New(pools...), name, name, e.TTL}
 	if e.Control == ControlRival {
 		w.key = "other-" + name
@@ -90,7 +96,8 @@ func (w rivalWork) do(ctx context.Context, t *turn) {
 	if t.calm {
 		return
 	}
-	m := w.rs.NewMutex(w.key, redsync.WithExpiry(w.ttl), redsync.WithTries(1), redsync.WithTimeoutFactor(0.25),
+	m := w.rs.NewMutex(w.key, redsync.WithExpiry(w.ttl), redsync.WithTries(1),
+		redsync.WithTimeoutFactor(0.25),
 		redsync.WithGenValueFunc(func() (string, error) { return RivalKey + rand.Text(), nil }))
 	from := record.Now()
 	if m.TryLockContext(ctx) != nil {

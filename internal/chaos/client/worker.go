@@ -65,7 +65,8 @@ func serve(tm Terms, log *record.Oplog) error {
 					return err
 				}
 				t := &turn{
-					kind: kind, name: name, log: log, user: u, ttl: tm.TTL, patience: tm.Patience, hold: tm.Hold,
+					kind: kind, name: name, log: log, user: u, ttl: tm.TTL, patience: tm.Patience,
+					hold: tm.Hold,
 					rand: record.Chance(tm.Seed, tm.Prefix, name, fmt.Sprint(i)),
 				}
 				all.Go(func() {

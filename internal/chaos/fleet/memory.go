@@ -195,7 +195,8 @@ func (m *Memory) Losses() []judge.Loss {
 func (m *Memory) LostSince(node int, then int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.ContainsFunc(append(slices.Clip(m.log), m.slips...), func(l judge.Loss) bool { return l.Node == node && (l.To == 0 || l.To > then) })
+	return slices.ContainsFunc(append(slices.Clip(m.log), m.slips...),
+		func(l judge.Loss) bool { return l.Node == node && (l.To == 0 || l.To > then) })
 }
 
 // Marker reads a node's marker: its incarnation, when that began by the node's

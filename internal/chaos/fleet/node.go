@@ -81,7 +81,8 @@ func startNode(i int, store string, clocks bool) (nd *Node, err error) {
 // connectAdmin returns a connection for the harness.
 func connectAdmin(addr string) *redis.Client {
 	return redis.NewClient(&redis.Options{
-		Addr: addr, ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second, MaxRetries: -1,
+		Addr: addr, ClientName: adminName, PoolSize: 1, DialTimeout: time.Second, ReadTimeout: time.Second,
+		MaxRetries:               -1,
 		ContextTimeoutEnabled:    true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
@@ -89,7 +90,10 @@ func connectAdmin(addr string) *redis.Client {
 
 // Close ends the servers.
 func Close(nodes []*Node) error {
-	errs := lo.Map(nodes, func(n *Node, _ int) error { return errors.Join(n.Admin.Close(), n.cluster.Close()) })
+	errs := lo.Map(nodes, func(n *Node, _ int) error {
+		return errors.Join(n.Admin.Close(),
+			n.cluster.Close())
+	})
 	return errors.Join(errs...)
 }
 
@@ -136,7 +140,8 @@ if kind == 'string' then
 	local v = redis.call('GET', KEYS[1])
 	return string.sub(v, 1, 1) == 'R' and v or v .. more
 elseif kind == 'hash' then return table.concat(redis.call('HGETALL', KEYS[1]), ' ') .. more
-elseif kind == 'zset' then return table.concat(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), ' ') .. more
+elseif kind == 'zset' then return table.concat(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'),
+	' ') .. more
 elseif kind == 'none' then return false
 end
 return kind .. more`)

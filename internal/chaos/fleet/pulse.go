@@ -73,7 +73,9 @@ func (p *Pulse) stopped(from, to int64) bool {
 // Excuse removes the liveness violations from times in which the servers were
 // stopped, and returns how many it has removed. ended is when the clients had
 // ended, and patience how long they wait for a lock.
-func (p *Pulse) Excuse(found []judge.Violation, ended int64, patience time.Duration) (left []judge.Violation, excused int) {
+func (p *Pulse) Excuse(found []judge.Violation, ended int64, patience time.Duration) (
+	left []judge.Violation, excused int,
+) {
 	left = slices.DeleteFunc(found, func(v judge.Violation) bool {
 		from, to := ended-int64(patience), ended
 		if v.At > 0 {

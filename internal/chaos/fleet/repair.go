@@ -45,7 +45,9 @@ type lack struct {
 }
 
 // WatchRepairs begins to watch; stop ends it.
-func WatchRepairs(nodes []*Node, guard time.Duration, members *Roster, sets *Shown, lost func(int, int64) bool) (w *RepairCheck, stop func()) {
+func WatchRepairs(
+	nodes []*Node, guard time.Duration, members *Roster, sets *Shown, lost func(int, int64) bool,
+) (w *RepairCheck, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w = &RepairCheck{guard: guard, roster: members, shown: sets, lost: lost}
 	w.track(len(nodes))
@@ -73,7 +75,8 @@ func WatchRepairs(nodes []*Node, guard time.Duration, members *Roster, sets *Sho
 
 // track makes room for the given number of nodes.
 func (w *RepairCheck) track(nodes int) {
-	w.lacks, w.known, w.since, w.asked = make([]lack, nodes), make([]int64, nodes), make([]int64, nodes), make([]int64, nodes)
+	w.lacks, w.known, w.since, w.asked = make([]lack, nodes), make([]int64, nodes), make([]int64, nodes),
+		make([]int64, nodes)
 }
 
 // look checks the state of a node.
@@ -159,7 +162,11 @@ func (w *RepairCheck) judge(node int, l lack) {
 		w.lacks[node] = lack{}
 		return // the set has changed, so other nodes have the records now
 	}
-	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool { _, ok := has[name]; return ok })
+	lacking := slices.DeleteFunc(slices.Clone(l.names), func(name string) bool {
+		_,
+			ok := has[name]
+		return ok
+	})
 	w.lacks[node] = lack{}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,14 +13,16 @@ import (
 // kit.
 func holds(ops []*Operation) []judge.Hold[*Operation] {
 	return lo.FilterMap(ops, func(o *Operation, _ int) (judge.Hold[*Operation], bool) {
-		return judge.Hold[*Operation]{Of: o, From: o.Begin, To: o.valid(), Weight: o.Weight, Token: o.Token, Continued: o.Shrunk}, o.held()
+		return judge.Hold[*Operation]{Of: o, From: o.Begin, To: o.valid(), Weight: o.Weight,
+			Token: o.Token, Continued: o.Shrunk}, o.held()
 	})
 }
 
 // overlaps finds moments when the valid holds of one name together exceeded its
 // capacity.
 func overlaps(ops []*Operation, capacity int64) []Violation {
-	return lo.Map(judge.Overlaps(holds(ops), capacity), func(found judge.Overlap[*Operation], _ int) Violation {
+	return lo.Map(judge.Overlaps(holds(ops), capacity), func(found judge.Overlap[*Operation],
+		_ int) Violation {
 		all := lo.Map(found.Holds, func(h judge.Hold[*Operation], _ int) *Operation { return h.Of })
 		return Violation{At: found.At, What: fmt.Sprintf("%d of %d of %s held at a time", found.Weight, capacity, all[0].Name), Ops: all}
 	})
@@ -31,7 +33,8 @@ func overlaps(ops []*Operation, capacity int64) []Violation {
 func falling(ops []*Operation, capacity int64) []Violation {
 	return lo.Map(judge.Falls(holds(ops), capacity), func(found judge.Fall[*Operation], _ int) Violation {
 		h, o := found.Earlier.Of, found.Later.Of
-		return Violation{At: o.Begin, What: fmt.Sprintf("token of %s not above an earlier one: %d after %d", o.Name, o.Token, h.Token), Ops: []*Operation{h, o}}
+		return Violation{At: o.Begin, What: fmt.Sprintf("token of %s not above an earlier one: %d after %d",
+			o.Name, o.Token, h.Token), Ops: []*Operation{h, o}}
 	})
 }
 
@@ -59,7 +62,8 @@ func astray(ops []*Operation, epoch int64, window time.Duration) (found []Violat
 		}
 		ahead := time.Duration(o.ticketTime(epoch) - o.Begin)
 		if ahead > window+aheadMore || ahead < -agedMost {
-			found = append(found, Violation{At: o.Begin, What: fmt.Sprintf("the token of %s is %v ahead of the time", o.Name, ahead), Ops: []*Operation{o}})
+			found = append(found, Violation{At: o.Begin,
+				What: fmt.Sprintf("the token of %s is %v ahead of the time", o.Name, ahead), Ops: []*Operation{o}})
 		}
 	}
 	return found

@@ -106,8 +106,10 @@ func steps(ops []*Operation) (all []porcupine.Operation) {
 			got, from, end = o.Begin, o.Call, o.Begin
 		}
 		all = append(all,
-			porcupine.Operation{Input: step{what: doAcquire, weight: o.Weight, token: o.Token}, Call: o.Call, Return: got, Metadata: o},
-			porcupine.Operation{Input: step{what: doRelease, weight: o.Weight, token: o.Token}, Call: from, Return: end, Metadata: o})
+			porcupine.Operation{Input: step{what: doAcquire, weight: o.Weight, token: o.Token},
+				Call: o.Call, Return: got, Metadata: o},
+			porcupine.Operation{Input: step{what: doRelease, weight: o.Weight, token: o.Token},
+				Call: from, Return: end, Metadata: o})
 	}
 	return all
 }
@@ -117,7 +119,8 @@ func steps(ops []*Operation) (all []porcupine.Operation) {
 func accesses(log []record.Access, name string) (all []porcupine.Operation) {
 	for _, a := range log {
 		if a.Name == name {
-			all = append(all, porcupine.Operation{Input: step{what: a.What, access: a}, Call: a.At, Return: a.At})
+			all = append(all, porcupine.Operation{Input: step{what: a.What, access: a}, Call: a.At,
+				Return: a.At})
 		}
 	}
 	return all
@@ -172,7 +175,9 @@ func (s fenced) after(part []porcupine.Operation) fenced {
 
 // linear checks one name's history against its model. log, the resource's log,
 // is nil if there are no tokens or if nothing checks them.
-func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Duration, stats *ModelStats) (found []Violation) {
+func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Duration, stats *ModelStats) (
+	found []Violation,
+) {
 	began := time.Now()
 	defer func() { stats.Took += time.Since(began) }()
 	all := steps(ops)
@@ -193,7 +198,8 @@ func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Du
 			stats.Unknown++
 		case porcupine.Illegal:
 			v := Violation{At: part[0].Call, What: fmt.Sprintf("no order of %d steps on %s from %s to %s explains their results",
-				len(part), ops[0].Name, record.Seconds(part[0].Call), record.Seconds(part[len(part)-1].Return))}
+				len(part), ops[0].Name, record.Seconds(part[0].Call),
+				record.Seconds(part[len(part)-1].Return))}
 			for _, o := range part {
 				if op, ok := o.Metadata.(*Operation); ok && o.Input.(step).what == doAcquire {
 					v.Ops = append(v.Ops, op)

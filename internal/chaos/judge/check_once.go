@@ -64,7 +64,9 @@ func rounds(h *History) []*round {
 }
 
 // check finds violations in a round.
-func (r *round) check(ops map[string]*Operation, limit time.Duration, once *OnceStats, models *ModelStats) (found []Violation) {
+func (r *round) check(ops map[string]*Operation, limit time.Duration, once *OnceStats, models *ModelStats) (
+	found []Violation,
+) {
 	found = append(overlaps(r.runs, 1), falling(r.runs, 1)...)
 	var first *Operation // the first operation to return that the work is done
 	for _, o := range r.asks {
@@ -81,7 +83,8 @@ func (r *round) check(ops map[string]*Operation, limit time.Duration, once *Once
 		// A superseded run may still go on, but a run with a valid claim must
 		// not.
 		if first != nil && o.Op != first.Value && o.held() && o.valid() > first.Begin {
-			found = append(found, Violation{At: first.Begin, What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*Operation{first, o}})
+			found = append(found, Violation{At: first.Begin,
+				What: fmt.Sprintf("%s is run though it is done", r.name), Ops: []*Operation{first, o}})
 		}
 	}
 	once.Rounds++
@@ -95,7 +98,8 @@ func (r *round) check(ops map[string]*Operation, limit time.Duration, once *Once
 	once.Done++
 	for _, o := range r.asks {
 		if o.Begin > 0 && o.Value != first.Value {
-			found = append(found, Violation{At: o.Begin, What: fmt.Sprintf("%s: %s got %q and %s got %q", r.name, first.Op, first.Value, o.Op, o.Value), Ops: []*Operation{first, o}})
+			found = append(found, Violation{At: o.Begin, What: fmt.Sprintf("%s: %s got %q and %s got %q",
+				r.name, first.Op, first.Value, o.Op, o.Value), Ops: []*Operation{first, o}})
 		}
 	}
 	return append(found, r.linear(ops[first.Value], limit, models)...)
@@ -114,7 +118,8 @@ func (r *round) untold(run, by *Operation) []Violation {
 	default:
 		return nil
 	}
-	return []Violation{{At: run.Done, What: fmt.Sprintf("%s has been done by %s, but %s", r.name, run.Op, wrong), Ops: []*Operation{run, by}}}
+	return []Violation{{At: run.Done, What: fmt.Sprintf("%s has been done by %s, but %s", r.name,
+		run.Op, wrong), Ops: []*Operation{run, by}}}
 }
 
 // decree is a step of a write-once register: the register gets its value, or is
@@ -149,7 +154,8 @@ func (r *round) linear(run *Operation, limit time.Duration, stats *ModelStats) [
 	all := []porcupine.Operation{{Input: decree{true, run.Token}, Call: run.Done, Return: math.MaxInt64}}
 	for _, o := range r.asks {
 		if o.Begin > 0 {
-			all = append(all, porcupine.Operation{Input: decree{token: run.Token}, Call: o.Call, Return: o.Begin})
+			all = append(all, porcupine.Operation{Input: decree{token: run.Token}, Call: o.Call,
+				Return: o.Begin})
 		}
 	}
 	for _, s := range r.told {
@@ -163,7 +169,8 @@ func (r *round) linear(run *Operation, limit time.Duration, stats *ModelStats) [
 	case porcupine.Unknown:
 		stats.Unknown++
 	case porcupine.Illegal:
-		v := Violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them", len(all), r.name), Ops: append([]*Operation{run}, r.asks...)}
+		v := Violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them",
+			len(all), r.name), Ops: append([]*Operation{run}, r.asks...)}
 		for _, s := range r.told {
 			v.What += fmt.Sprintf("; %s got %q from %s to %s", s.By, s.Words, record.Seconds(s.From), record.Seconds(s.To))
 		}

@@ -49,16 +49,18 @@ func (ls Lists) of(o *Operation) Listing { return ls[o.life()] }
 // there are none unless a node has lost its data, because a rival does not wait
 // for a guard time. Two cases remain:
 //
-//   - Theirs first, then ours. Our oldest vote is at most a ttl old. If there is no loss between that vote and the
-//     rival's success, some node of the rival's majority had our claim behind the rival's key. It still has the key,
-//     or it has lost the key and does not vote for us during the guard time, which is longer than the expiry.
+//   - Theirs first, then ours. Our oldest vote is at most a ttl old. If there is no loss between it and the
+//     rival's success, some node of the rival's majority had our claim behind the rival's key. It has the key
+//     still, or has lost it and does not vote for us in the guard time, which is longer than the expiry.
 //     A jump of the node's clock ends the key unnoticed, so there must be no jump until ours began.
-//   - Ours first, then theirs. Without a loss within our last ttl, some node of the rival's majority had our key.
+//   - Ours first, then theirs. Without a loss in our last ttl, some node of the rival's majority had our key.
 //
 // That node is on the rival's list, so a loss of another node is no excuse.
 // During an exchange there is such a node until a set counts alone whose
 // majorities may miss those of the list: see fleet/lists.go.
-func intrusions(ours, theirs []*Operation, lists Lists, all []Loss, ttl time.Duration, stats *RivalStats) (found []Violation) {
+func intrusions(ours, theirs []*Operation, lists Lists, all []Loss, ttl time.Duration, stats *RivalStats) (
+	found []Violation,
+) {
 	ours = heldInOrder(ours)
 	for _, r := range heldInOrder(theirs) {
 		list := lists.of(r)
@@ -86,7 +88,8 @@ func intrusions(ours, theirs []*Operation, lists Lists, all []Loss, ttl time.Dur
 				stats.Excused++
 				continue
 			}
-			found = append(found, Violation{At: max(o.Begin, r.Begin), What: fmt.Sprintf("%s "+BesideRival, o.Name), Ops: []*Operation{r, o}})
+			found = append(found, Violation{At: max(o.Begin, r.Begin),
+				What: fmt.Sprintf("%s "+BesideRival, o.Name), Ops: []*Operation{r, o}})
 		}
 	}
 	return found

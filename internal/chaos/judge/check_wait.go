@@ -21,7 +21,9 @@ type WaitStats struct {
 
 // starved finds, in the liveness phase, waits that exceed the bound, refusals,
 // and clients that did not lock everything.
-func starved(work []Work, clients int, limit time.Duration, h *History, stats *WaitStats) (found []Violation) {
+func starved(work []Work, clients int, limit time.Duration, h *History, stats *WaitStats) (
+	found []Violation,
+) {
 	got := map[string]int{}
 	for _, o := range h.Ops {
 		end := max(o.Begin, o.Failed)
@@ -35,7 +37,8 @@ func starved(work []Work, clients int, limit time.Duration, h *History, stats *W
 			stats.GaveUp++
 		case o.Phase != AllWell:
 		case waited > limit:
-			found = append(found, Violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well", waited), Live: true, Ops: []*Operation{o}})
+			found = append(found, Violation{At: o.Call, What: fmt.Sprintf("waited %v when all was well",
+				waited), Live: true, Ops: []*Operation{o}})
 		case o.Begin > 0:
 			stats.Calm = max(stats.Calm, waited)
 			got[client+" "+o.Name]++
@@ -65,14 +68,19 @@ func starved(work []Work, clients int, limit time.Duration, h *History, stats *W
 // goroutine that cannot share the claim waits in its process, and its own claim
 // begins when that hold ends. A claim that is not settled within a ttl, because
 // the machine stood still, starts again with a new place.
-func overtaken(all []*Operation, capacity, epoch int64, ttl, bound time.Duration, stats *WaitStats) (found []Violation) {
+func overtaken(all []*Operation, capacity, epoch int64, ttl, bound time.Duration, stats *WaitStats) (
+	found []Violation,
+) {
 	asked, ops := map[uint64]int64{}, all
 	for _, o := range ops {
 		if at, ok := asked[o.claim()]; !ok || o.Call < at {
 			asked[o.claim()] = o.Call
 		}
 	}
-	ops = slices.DeleteFunc(slices.Clone(ops), func(o *Operation) bool { return o.Phase != AllWell || o.Begin == 0 || o.After != "" })
+	ops = slices.DeleteFunc(slices.Clone(ops), func(o *Operation) bool {
+		return o.Phase != AllWell ||
+			o.Begin == 0 || o.After != ""
+	})
 	for i, first := range ops {
 		if first.ticketTime(epoch)-asked[first.claim()] >= int64(ttl*9/10) {
 			stats.Restarted++
@@ -82,8 +90,10 @@ func overtaken(all []*Operation, capacity, epoch int64, ttl, bound time.Duration
 			if o.Call > first.Begin {
 				break
 			}
-			if o.Begin < first.Begin && first.Weight+o.Weight > capacity && asked[o.claim()] > first.inLine(all)+int64(bound) {
-				found = append(found, Violation{At: o.Begin, What: "overtaken when all was well", Live: true, Ops: []*Operation{first, o}})
+			if o.Begin < first.Begin && first.Weight+o.Weight > capacity &&
+				asked[o.claim()] > first.inLine(all)+int64(bound) {
+				found = append(found, Violation{At: o.Begin, What: "overtaken when all was well",
+					Live: true, Ops: []*Operation{first, o}})
 			}
 		}
 	}

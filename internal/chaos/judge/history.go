@@ -53,7 +53,8 @@ type Operation struct {
 
 func (o *Operation) String() string {
 	return fmt.Sprintf("%s %s weight %d token %d: called %s, held from %s until %s (validity %s, lost %t)", o.Op, o.Name, o.Weight, o.Token,
-		record.Seconds(o.Call), record.Seconds(o.Begin), record.Seconds(o.valid()), record.Seconds(o.Until), o.Lost)
+		record.Seconds(o.Call), record.Seconds(o.Begin), record.Seconds(o.valid()),
+		record.Seconds(o.Until), o.Lost)
 }
 
 // held reports whether there is an interval in which the client certainly held
@@ -160,7 +161,8 @@ func (h *History) load(path string) error {
 		}
 		switch e.E {
 		case record.EvCall:
-			o := &Operation{Op: e.Op, Kind: e.Kind, Name: e.Name, Weight: e.Weight, After: e.After, Round: e.Round, Call: e.T}
+			o := &Operation{Op: e.Op, Kind: e.Kind, Name: e.Name, Weight: e.Weight, After: e.After,
+				Round: e.Round, Call: e.T}
 			if before := h.ByOp[e.After]; before != nil {
 				before.Shrunk = true
 			}
@@ -168,14 +170,16 @@ func (h *History) load(path string) error {
 			h.Ops = append(h.Ops, o)
 			continue
 		case record.EvError:
-			h.Troubles = append(h.Troubles, fmt.Sprintf("%s at %s: %s", strings.TrimSuffix(filepath.Base(path), ".log"), record.Seconds(e.T), e.Err))
+			h.Troubles = append(h.Troubles, fmt.Sprintf("%s at %s: %s",
+				strings.TrimSuffix(filepath.Base(path), ".log"), record.Seconds(e.T), e.Err))
 			continue
 		case record.EvLate:
 			h.Late++
 			continue
 		case record.EvTold:
 			by := strings.TrimSuffix(filepath.Base(path), ".log")
-			h.Told = append(h.Told, Sighting{By: by, Kind: e.Kind, Name: e.Name, From: e.From, To: e.T, Token: e.Token, Words: e.Value})
+			h.Told = append(h.Told, Sighting{By: by, Kind: e.Kind, Name: e.Name, From: e.From,
+				To: e.T, Token: e.Token, Words: e.Value})
 			continue
 		}
 		o := h.ByOp[e.Op]

@@ -37,7 +37,9 @@ func killClient(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, c.Start()
 }
 
-func stopClient(length func(*Nemesis, *rand.Rand) time.Duration) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
+func stopClient(
+	length func(*Nemesis, *rand.Rand) time.Duration,
+) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		c, d := n.Clients[r.IntN(len(n.Clients))], length(n, r)
 		target := fmt.Sprintf("client %d for %v", c.ID, d.Round(time.Millisecond))
@@ -62,7 +64,8 @@ func evictHolders(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 			_ = c.Close()
 		}
 	}()
-	q, err := quorate.New(clients, e2e.Guarded(n.Plan.TTL, n.Plan.Guard), quorate.WithRetention(n.Plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, e2e.Guarded(n.Plan.TTL, n.Plan.Guard),
+		quorate.WithRetention(n.Plan.Guard), quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return "", err
 	}
@@ -113,7 +116,9 @@ func someSleep(r *rand.Rand, n int) int { return 1 + r.IntN(n-1) }
 func allSleep(_ *rand.Rand, n int) int  { return n }
 
 // asleep stops clients for 20 ms to 2 ttl.
-func asleep(how func(*rand.Rand, int) int, ends bool) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
+func asleep(how func(*rand.Rand, int) int, ends bool) func(context.Context, *Nemesis, *rand.Rand) (
+	string, error,
+) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		chosen := some(r, how(r, len(n.Clients)), len(n.Clients))
 		d := between(r, 20*time.Millisecond, 2*n.Plan.TTL)

@@ -96,7 +96,10 @@ func drift(rate float64) func(context.Context, *Nemesis, *rand.Rand) (string, er
 	return func(_ context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		nd := n.pick(r)
 		target := fmt.Sprintf("node %d, ahead by %v", nd.ID, nd.Off())
-		return target, n.setSpeed(nd, func(off time.Duration, _ float64) float64 { return towards(off, rate) })
+		return target, n.setSpeed(nd, func(off time.Duration, _ float64) float64 {
+			return towards(off,
+				rate)
+		})
 	}
 }
 

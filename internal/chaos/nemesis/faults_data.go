@@ -75,7 +75,10 @@ func plant(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 
 func (n *Nemesis) uproot(ctx context.Context, nd *fleet.Node) (err error) {
 	for _, name := range n.Plan.plain() {
-		err = errors.Join(err, fleet.Insist(func() error { return uprootScript.Run(ctx, nd.Admin, []string{name}).Err() }))
+		err = errors.Join(err, fleet.Insist(func() error {
+			return uprootScript.Run(ctx, nd.Admin,
+				[]string{name}).Err()
+		}))
 	}
 	return err
 }

@@ -228,9 +228,13 @@ func copyData(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	keeps := func(id int, _ int) bool { return n.Nodes[id].Store != fleet.InMemory && n.Nodes[id].Server.Running() }
+	keeps := func(id int, _ int) bool {
+		return n.Nodes[id].Store != fleet.InMemory &&
+			n.Nodes[id].Server.Running()
+	}
 	from := lo.Filter(set, keeps)
-	to := lo.Filter(lo.Without(n.allNodes(), append(lo.Range(n.Plan.Nodes), set...)...), func(id int, _ int) bool { return n.Nodes[id].Store != fleet.InMemory })
+	to := lo.Filter(lo.Without(n.allNodes(), append(lo.Range(n.Plan.Nodes), set...)...),
+		func(id int, _ int) bool { return n.Nodes[id].Store != fleet.InMemory })
 	pick := r.Int()
 	if len(from) == 0 || len(to) == 0 {
 		return "none", fmt.Errorf("%w: no member and no other server keep files", fleet.ErrSkip)
@@ -251,7 +255,8 @@ func copyData(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	if n.Roster.Has(b.ID) {
 		return target, err
 	}
-	return target, errors.Join(err, fleet.Insist(func() error { return b.Admin.FlushAll(context.Background()).Err() }))
+	return target, errors.Join(err,
+		fleet.Insist(func() error { return b.Admin.FlushAll(context.Background()).Err() }))
 }
 
 // sleepThrough stops a client while the set changes twice.

@@ -44,7 +44,9 @@ func everyClient(*Nemesis) int { return -1 }
 func oneClient(*Nemesis) int   { return 1 }
 
 // impose puts a fault on the network for d.
-func (n *Nemesis) impose(ctx context.Context, d time.Duration, clients, nodes []int, which proxy.Direction, f proxy.Fault) {
+func (n *Nemesis) impose(
+	ctx context.Context, d time.Duration, clients, nodes []int, which proxy.Direction, f proxy.Fault,
+) {
 	n.Wires.Set(clients, nodes, which, f)
 	record.Wait(ctx, d)
 	n.Wires.Set(clients, nodes, which, pass)
@@ -52,7 +54,9 @@ func (n *Nemesis) impose(ctx context.Context, d time.Duration, clients, nodes []
 
 // partition cuts some nodes off from some clients. Data that is sent meanwhile
 // is lost with its connection, or arrives after the partition.
-func partition(nodes func(voters int) int, clients func(*Nemesis) int, which proxy.Direction) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
+func partition(
+	nodes func(voters int) int, clients func(*Nemesis) int, which proxy.Direction,
+) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		clientsHit, from, d, late := n.everyone(), n.some(r, nodes), n.length(r), r.IntN(2) == 0
 		pick := r.IntN(len(n.Clients))
@@ -152,7 +156,8 @@ func late(kind proxy.Kind) func(context.Context, *Nemesis, *rand.Rand) (string, 
 // heldBack holds back the pushes of some nodes to all clients, and delivers
 // them at its end.
 func heldBack(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
-	d, from := between(r, n.Plan.TTL/4, n.Plan.TTL*3/2), n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
+	d, from := between(r, n.Plan.TTL/4, n.Plan.TTL*3/2),
+		n.some(r, func(voters int) int { return 1 + r.IntN(voters) })
 	for _, c := range n.Wires {
 		for _, id := range from {
 			c[id].Impose(proxy.Down, proxy.Pushes, n.latecomers.tardy(time.Hour, proxy.Pushes))

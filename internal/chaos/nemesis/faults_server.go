@@ -82,7 +82,9 @@ func cutServer(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	return target, errors.Join(err, n.uproot(context.WithoutCancel(ctx), nd))
 }
 
-func stopServer(length func(*Nemesis, *rand.Rand) time.Duration) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
+func stopServer(
+	length func(*Nemesis, *rand.Rand) time.Duration,
+) func(context.Context, *Nemesis, *rand.Rand) (string, error) {
 	return func(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		nd, d := n.pick(r), length(n, r)
 		return fmt.Sprintf("node %d for %v", nd.ID, d.Round(time.Millisecond)), freeze(ctx, d, nd)

@@ -113,7 +113,8 @@ func (n *Nemesis) Found() []judge.Violation { return n.members.found }
 func (n *Nemesis) Summary() Summary {
 	return Summary{
 		Faults: n.Faults(), Losses: n.Memory.Losses(), Exchanges: n.members.stats(),
-		Pushes: n.latecomers.pushes.Load(), Pieces: n.latecomers.commands.Load(), Ended: n.ended.Load(), Apart: n.furthest,
+		Pushes: n.latecomers.pushes.Load(), Pieces: n.latecomers.commands.Load(), Ended: n.ended.Load(),
+		Apart: n.furthest,
 	}
 }
 

@@ -112,7 +112,8 @@ func (r *Resource) serve(c net.Conn) {
 	}()
 	for in := bufio.NewReader(c); ; {
 		var q Request
-		if _, err := fmt.Fscanf(in, requestFormat, &q.What, &q.Name, &q.Token, &q.Alone, &q.Op, &q.Base); err != nil {
+		if _, err := fmt.Fscanf(in, requestFormat, &q.What, &q.Name, &q.Token, &q.Alone, &q.Op,
+			&q.Base); err != nil {
 			return
 		}
 		value, ok := r.handle(q)
