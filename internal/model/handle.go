@@ -39,7 +39,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	// Invariant: a node serves only the claims of its own configuration. Otherwise
 	// two configurations could both count its vote. A node that has lost its
 	// marker serves none. Removing a claim is always safe.
-	if v.refuses() {
+	if v.Refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
 			v.notifiedUpTo = 0

@@ -142,23 +142,6 @@ func (n *Node) Claims(now int64) []Claim {
 	return live
 }
 
-// Evict tells the owner of the claim with that ticket that an operator ends its
-// hold, if the node votes for the claim. The node stores nothing about that.
-// Evict returns what is left of the claim's lease, or 0 if the claim is not
-// here.
-func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []Out) {
-	for _, c := range n.Claims(now) {
-		if c.Ticket != t {
-			continue
-		}
-		if left = time.Duration(c.Expiry-now) * time.Millisecond; c.Voted {
-			p := protocol.Push{ID: c.ID, Incarnation: n.incarnation, Clock: now * 1000, Ticket: t, Evict: true}
-			outs = append(outs, c.out(p))
-		}
-	}
-	return left, outs
-}
-
 // Size returns the number of claims that the node stores, including those whose
 // lease has ended but that it has not dropped yet.
 func (n *Node) Size() int { return len(n.claims) }

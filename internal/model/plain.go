@@ -56,11 +56,6 @@ func (k *redlockKey) Plain(now int64) string {
 	return k.plain
 }
 
-// PlainLeft returns how much longer the Redlock key lasts.
-func (k *redlockKey) PlainLeft(now int64) time.Duration {
-	return time.Duration(k.plainEnd-now) * time.Millisecond
-}
-
 // mayTakeRedlockKey reports whether the redlock key is absent or names claim c.
 func (k *redlockKey) mayTakeRedlockKey(now int64, c *Claim) bool {
 	p := k.Plain(now)

@@ -2,6 +2,7 @@ package model
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"time"
 
@@ -22,6 +23,10 @@ type shared struct {
 	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
 	Off      Rules // rules that are switched off; zero in every honest node
 	Portion  int   // 0: the constant
+
+	// Run is the run of the server that the marker names. A marker that Step has
+	// begun names the run that the client of the step sees.
+	Run string
 
 	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
 
@@ -75,6 +80,38 @@ func (n *shared) Mark(now int64, inc protocol.Incarnation) {
 	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
 
+// Connect is what a node does when a client connects and says which run of the
+// server it sees: scripts/mark.lua. jumped is the incarnation in which the
+// client has seen the node's clock jump; 0: none. fresh is the incarnation to
+// use if the node begins a new one.
+func (n *shared) Connect(now int64, run string, jumped, fresh protocol.Incarnation) {
+	if run != n.Run || jumped == n.incarnation || n.born > now {
+		n.Mark(now, fresh)
+		n.Run = run
+	}
+}
+
+// Marker returns the marker in the scripts' format, or "" if there is none.
+func (n *shared) Marker() string {
+	if !n.marked {
+		return ""
+	}
+	end := ""
+	switch {
+	case n.caughtUp:
+		end = " w"
+	case n.learnt:
+		end = " l"
+	}
+	return fmt.Sprintf("%d %d %s %d%s", n.incarnation, max(0, n.born), n.Run, n.guardTime, end)
+}
+
+// Age returns how long ago the guard time began. It is negative if the node's
+// clock was set back since.
+func (n *shared) Age(now int64) time.Duration {
+	return time.Duration(now-max(0, n.born)) * time.Millisecond
+}
+
 // Incarnation returns the marker's value, and whether there is one.
 func (n *shared) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
 
@@ -87,12 +124,13 @@ func (n *shared) Recovering(now int64) time.Duration {
 	return time.Duration(max(0, n.born+n.guardTime-now)) * time.Millisecond
 }
 
-// Complete marks the node as caught up in the incarnation inc. A repair that
-// began in an earlier incarnation says nothing of what was lost since.
-func (n *shared) Complete(inc protocol.Incarnation) {
-	if n.marked && n.incarnation == inc {
-		n.caughtUp = true
-	}
+// Complete marks the node as caught up if its incarnation is inc, and reports
+// whether it is. A repair that began in an earlier incarnation says nothing of
+// what was lost since.
+func (n *shared) Complete(inc protocol.Incarnation) bool {
+	same := n.marked && n.incarnation == inc
+	n.caughtUp = n.caughtUp || same
+	return same
 }
 
 // CaughtUp reports whether the node can attest what is not recorded.
@@ -105,9 +143,9 @@ func (n *shared) Kept() bool { return n.learnt }
 // Count sets the configuration that the client of the next request relies on.
 func (n *shared) Count(s nodeset.Stamp) { n.counts = s }
 
-// refuses reports whether the request is of a client that counts on another
+// Refuses reports whether the request is of a client that counts on another
 // configuration. A node without a marker refuses all.
-func (n *shared) refuses() bool {
+func (n *shared) Refuses() bool {
 	return (n.counts != n.set.Stamp() || !n.marked) && !n.off(SetRefuse)
 }
 

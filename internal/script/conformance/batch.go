@@ -21,6 +21,9 @@ type part struct {
 func (s *sequence) anything() (parts []part) {
 	for range 1 + s.rng.IntN(3) {
 		a := s.actors[s.rng.IntN(len(s.actors))]
+		if a.note != "" {
+			continue
+		}
 		p := part{a.terms, a.owner, protocol.Request{Op: protocol.OpJoin, Ticket: s.ticket(a)}}
 		if len(parts) > 0 && s.rng.IntN(3) == 0 {
 			p.r.Ticket += 64
@@ -100,7 +103,7 @@ func (s *sequence) inBatches(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cmd, msgs, plain, err := s.exchange(ctx, command)
+	cmd, msgs, plain, err := s.exchange(ctx, list(command))
 	if err != nil {
 		return err
 	}

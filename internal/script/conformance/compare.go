@@ -1,11 +1,12 @@
 package conformance
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -82,21 +83,42 @@ func (s *sequence) comparePlain(got string) error {
 	return nil
 }
 
-// sameEntry compares records. Times left may be off by the unknown part of a
-// millisecond.
-func (s *sequence) sameEntry(got, want *protocol.Entry) error {
-	slack := time.Duration(2*s.slack) * time.Millisecond
-	for _, d := range []*[2]*time.Duration{{&got.Left, &want.Left}, {&got.Keep, &want.Keep}} {
-		g, w := *d[0], *d[1]
-		if (g == 0) != (w == 0) || (g-w).Abs() > slack {
-			return fmt.Errorf("left %v, want %v", g, w)
-		}
-		*d[0] = w
+// sameTime checks that times are equal, up to the unknown part of a
+// millisecond, and then makes them so.
+func (s *sequence) sameTime(got, want *time.Duration) error {
+	if (*got == 0) != (*want == 0) || !s.near(*got, *want) {
+		return fmt.Errorf("left %v, want %v", *got, *want)
 	}
+	*got = *want
+	return nil
+}
+
+func (s *sequence) near(got, want time.Duration) bool {
+	return (got - want).Abs() <= time.Duration(2*s.slack)*time.Millisecond
+}
+
+func (s *sequence) sameEntry(got, want *protocol.Entry) error {
 	if len(got.Value) == 0 && len(want.Value) == 0 {
 		got.Value, want.Value = nil, nil
 	}
-	return nil
+	return errors.Join(s.sameTime(&got.Left, &want.Left), s.sameTime(&got.Keep, &want.Keep))
+}
+
+// compareQueue checks that both tell the same of a name. A Resize is seen with
+// the next request that changes the queue, which the model does not know.
+func (s *sequence) compareQueue(got, want script.Queue) error {
+	if s.resizes > 0 {
+		got.Capacity = want.Capacity
+	}
+	err := errors.Join(
+		s.sameTime(&got.Foreign, &want.Foreign), s.sameTime(&got.Memory, &want.Memory), s.sameTime(&got.Evicted.Left, &want.Evicted.Left))
+	for i := range min(len(got.Claims), len(want.Claims)) {
+		err = errors.Join(err, s.sameTime(&got.Claims[i].Left, &want.Claims[i].Left))
+	}
+	if err == nil && !reflect.DeepEqual(got, want) {
+		err = fmt.Errorf("another queue:\n got  %+v\n want %+v", got, want)
+	}
+	return err
 }
 
 // empty checks that only the fence is left of a name after all claims have
@@ -129,16 +151,25 @@ func (s *sequence) empty(ctx context.Context) error {
 }
 
 // words decodes a command, for a client that encodes commands itself.
-func words(command []byte) ([]any, error) {
-	v, err := resp.NewReader(strings.NewReader(string(command))).Read()
+func words(command []byte) ([]string, error) {
+	v, err := resp.NewReader(bytes.NewReader(command)).Read()
 	if err != nil {
 		return nil, err
 	}
-	args := make([]any, len(v))
+	args := make([]string, len(v))
 	for i, w := range v {
 		args[i] = string(w.Str)
 	}
 	return args, nil
+}
+
+// list is the form in which go-redis wants a command.
+func list(words []string) []any {
+	args := make([]any, len(words))
+	for i, w := range words {
+		args[i] = w
+	}
+	return args
 }
 
 // values converts a reply to what the library's own connection would have read.

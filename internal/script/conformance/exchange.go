@@ -8,16 +8,14 @@ package conformance
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
@@ -73,76 +71,124 @@ func (s *sequence) request(ctx context.Context, a *actor, r protocol.Request) er
 	return s.requestAs(ctx, &a.terms, a.owner+a.note, r, script.Decode)
 }
 
-func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
-	args, err := words(script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
-	if err != nil {
-		return err
-	}
-	cmd, msgs, plain, err := s.exchange(ctx, args)
-	if err != nil {
-		return err
-	}
-	var got protocol.Answer
-	if got.Status = protocol.OtherSet; !otherSet(cmd) {
-		v, err := values(cmd)
-		if err != nil {
-			return err
-		}
-		if got, err = decode(v); err != nil {
-			return fmt.Errorf("%w: %v", err, cmd.Val())
-		}
-	}
-	want, outs := s.node.Handle(s.now, *terms, owner, r)
-	if r.Op != protocol.OpLeave && got.Status != protocol.OtherSet {
-		if err := s.compareClock(got.Clock); err != nil {
-			return err
-		}
-	}
-	got.Clock, want.Clock = 0, 0
-	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v %+v\n      want %+v %+v %+v",
-		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL, got, got.Record, want, want.Record, outs)
-	if got.Record != nil && want.Record != nil {
-		if err := s.sameEntry(got.Record, want.Record); err != nil {
-			return err
-		}
-	}
-	if err := s.compareAnswer(got, want, terms.Capacity == 1 && !terms.Counting && !s.node.Bucketed); err != nil {
-		return err
-	}
-	if err := s.comparePushes(msgs, outs); err != nil {
-		return err
-	}
-	return s.comparePlain(plain)
+// both is one command's outcome on the server and on the model.
+type both struct {
+	got, want []resp.Value // nil: refused as of another set
+	msgs      []*redis.Message
+	outs      []model.Out
+	plain     string // the redlock key of the server
 }
 
-// evict lets an operator evict the claim with some ticket.
-func (s *sequence) evict(ctx context.Context) error {
+// both lets the server carry out a command, and the model behind the same
+// bytes.
+func (s *sequence) both(ctx context.Context, command []byte) (b both, err error) {
+	w, err := words(command)
+	if err != nil {
+		return b, err
+	}
+	cmd, msgs, plain, err := s.exchange(ctx, list(w))
+	if err != nil {
+		return b, err
+	}
+	b.msgs, b.plain = msgs, plain
+	if !otherSet(cmd) {
+		if b.got, err = values(cmd); err != nil {
+			return b, err
+		}
+	}
+	s.outs = nil
+	b.want, err = s.server.Do(s.now, w)
+	b.outs = s.outs
+	if (err != nil) != otherSet(cmd) {
+		return b, fmt.Errorf("refused: %v, want %v", cmd.Err(), err)
+	}
+	return b, nil
+}
+
+// publish notes what the model pushes.
+func (s *sequence) publish(channel, payload string) int64 {
+	p, err := script.ParsePush(payload)
+	if err != nil {
+		panic(err) // internal/model/server wrote it
+	}
+	s.outs = append(s.outs, model.Out{Owner: channel, Push: p})
+	return 1 // each owner listens once
+}
+
+func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
+	before := s.node.Clone()
+	b, err := s.both(ctx, script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
+	if err != nil {
+		return err
+	}
+	// The model gives the answer, and so does the server of the model in the
+	// scripts' format. The simulator relies on the one, quoratetest on the other.
+	want, _ := before.Handle(s.now, *terms, owner, r)
+	want.Clock = 0
+	classic := terms.Capacity == 1 && !terms.Counting && !s.node.Bucketed
+	var answers [2]protocol.Answer
+	for i, v := range [][]resp.Value{b.got, b.want} {
+		if answers[i], err = s.answer(v, r, decode); err != nil {
+			return err
+		}
+	}
+	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v\n      and  %+v\n      want %+v %+v",
+		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL, answers[0], answers[1], want, b.outs)
+	for _, got := range answers {
+		if got.Record != nil && want.Record != nil {
+			if err := s.sameEntry(got.Record, want.Record); err != nil {
+				return err
+			}
+		}
+		if err := s.compareAnswer(got, want, classic); err != nil {
+			return err
+		}
+	}
+	if err := s.comparePushes(b.msgs, b.outs); err != nil {
+		return err
+	}
+	return s.comparePlain(b.plain)
+}
+
+// answer decodes an answer, and checks its time.
+func (s *sequence) answer(v []resp.Value, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) (protocol.Answer, error) {
+	if v == nil {
+		return protocol.Answer{Status: protocol.OtherSet}, nil
+	}
+	a, err := decode(v)
+	if err != nil {
+		return a, fmt.Errorf("%w: %v", err, v)
+	}
+	if r.Op != protocol.OpLeave {
+		err = s.compareClock(a.Clock)
+	}
+	a.Clock = 0
+	return a, err
+}
+
+// look lets an operator look at the name, and evict the claim with some ticket.
+func (s *sequence) look(ctx context.Context) error {
 	t := protocol.Ticket(1)
 	if all := s.node.Claims(s.now); len(all) > 0 {
 		t = all[s.rng.IntN(len(all))].Ticket
 	}
-	args, err := words(script.AppendInspect(nil, s.keys, 0, t))
-	if err != nil {
+	b, err := s.both(ctx, script.AppendInspect(nil, s.keys, s.rng.IntN(4), t))
+	if err != nil || b.got == nil {
 		return err
 	}
-	cmd, msgs, _, err := s.exchange(ctx, args)
-	if err != nil || otherSet(cmd) {
+	got, err := script.DecodeInspect(b.got)
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, b.got)
+	}
+	want, err := script.DecodeInspect(b.want)
+	if err != nil {
+		return fmt.Errorf("%w: %v", err, b.want)
+	}
+	s.note("%d look T=%d\n      got  %+v\n      want %+v", s.now, t, got, want)
+	if err := s.compareQueue(got, want); err != nil {
 		return err
 	}
-	v, err := values(cmd)
-	if err != nil {
-		return err
-	}
-	got, err := script.DecodeInspect(v)
-	if err != nil {
-		return fmt.Errorf("%w: %v", err, cmd.Val())
-	}
-	left, outs := s.node.Evict(s.now, t)
-	s.note("%d evict T=%d %+v, want %v %+v", s.now, t, got.Evicted, left, outs)
-	if (got.Evicted.Left > 0) != (left > 0) || got.Evicted.Voted != (len(outs) > 0) {
-		return fmt.Errorf("evicted %+v, want %v %+v", got.Evicted, left, outs)
-	}
-	return s.comparePushes(msgs, outs)
+	return s.comparePushes(b.msgs, b.outs)
 }
 
 // otherType stands for a redlock key that is no string, and ends.
@@ -186,110 +232,6 @@ func (s *sequence) foreign(ctx context.Context) error {
 	s.node.SetPlain(s.now, value, ttl)
 	s.note("%d set plain %q %v", s.now, value, ttl)
 	return s.comparePlain(plain)
-}
-
-// forget deletes the node's data.
-func (s *sequence) forget(ctx context.Context) error {
-	k := s.keys
-	if s.cfg.Advance != nil {
-		s.cfg.Advance(time.Millisecond) // no server comes back in the instant in which it was lost
-	}
-	_, _, _, err := s.exchange(ctx, s.del(k.Plain(), k.State(), k.Queue(), k.Claims()))
-	s.node.Forget()
-	s.note("%d forget", s.now)
-	return err
-}
-
-// del deletes these keys and everything else that the node stores.
-func (s *sequence) del(keys ...string) []any {
-	command := []any{"DEL", s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside(), script.SetKey(s.prefix)}
-	for _, k := range keys {
-		command = append(command, k)
-	}
-	return command
-}
-
-// found makes the node record its set. With ready it votes at once.
-func (s *sequence) found(ctx context.Context, ready bool) error {
-	for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
-		step := nodeset.RecordStep{Kind: kind, Ballot: "1", Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
-		args, err := words(script.AppendSet(nil, s.prefix, step, s.random(), "run"))
-		if err != nil {
-			return err
-		}
-		if _, _, _, err := s.exchange(ctx, args); err != nil {
-			return err
-		}
-		var inc protocol.Incarnation
-		_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &inc)
-		s.node.Step(s.now, step, inc)
-	}
-	s.runs = "run"
-	s.node.Count(s.set.Stamp)
-	s.note("%d found ready=%t", s.now, ready)
-	return s.compareMarker(ctx)
-}
-
-// compareMarker checks that the node has the model's incarnation, and a new one
-// in each life.
-func (s *sequence) compareMarker(ctx context.Context) error {
-	var got protocol.Incarnation
-	_, _ = fmt.Sscan(s.cfg.Client.Get(ctx, s.keys.Marker()).Val(), &got)
-	if want, _ := s.node.Incarnation(); got != want {
-		return fmt.Errorf("incarnation %d, want %d", got, want)
-	}
-	return nil
-}
-
-// random returns the value from which the node makes a new incarnation.
-func (s *sequence) random() (id protocol.ID) {
-	binary.BigEndian.PutUint64(id[:], s.rng.Uint64())
-	return id
-}
-
-// age makes the node look as if it had served for a long time.
-func (s *sequence) age(ctx context.Context) error {
-	inc, _ := s.node.Incarnation()
-	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(), fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
-	s.runs = "run"
-	s.node.Bootstrap(s.now, inc)
-	s.note("%d age", s.now)
-	return err
-}
-
-// mark reports a run whose newest writes may be lost, or a clock that jumped.
-func (s *sequence) mark(ctx context.Context) error {
-	was, _ := s.node.Incarnation()
-	run, jumped := "run", []string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
-	if s.rng.IntN(4) == 0 {
-		run = s.random().String()
-	}
-	args, err := words(script.AppendMark(nil, s.keys.Marker(), s.random(), run, jumped))
-	if err != nil {
-		return err
-	}
-	cmd, _, _, err := s.exchange(ctx, args)
-	if err != nil {
-		return err
-	}
-	v, err := values(cmd)
-	if err != nil {
-		return err
-	}
-	inc, age, err := script.DecodeMarker(v)
-	if err != nil {
-		return err
-	}
-	s.note("%d mark %s %s: %d, %v old", s.now, run, jumped, inc, age)
-	begins := run != s.runs || jumped == strconv.FormatUint(uint64(was), 10)
-	if begins != (inc != was) {
-		return fmt.Errorf("incarnation %d after %d", inc, was)
-	}
-	if begins {
-		s.runs = run
-		s.node.Mark(s.now, inc)
-	}
-	return s.compareMarker(ctx)
 }
 
 func (s *sequence) pass(d time.Duration) error {

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -89,21 +90,15 @@ func (s *sequence) complete(ctx context.Context) error {
 	if inc == 0 || s.rng.IntN(3) == 0 {
 		inc++
 	}
-	args, err := words(script.AppendCaughtUp(nil, s.keys.Marker(), inc))
+	b, err := s.both(ctx, script.AppendCaughtUp(nil, s.keys.Marker(), inc))
 	if err != nil {
 		return err
 	}
-	cmd, _, _, err := s.exchange(ctx, args)
-	if err != nil {
-		return err
+	s.note("%d complete %d: %v, want %v", s.now, inc, b.got, b.want)
+	if !reflect.DeepEqual(b.got, b.want) {
+		return fmt.Errorf("caughtup: %v, want %v", b.got, b.want)
 	}
-	before := s.node.CaughtUp()
-	s.node.Complete(inc)
-	s.note("%d complete %d: %v -> %v", s.now, inc, cmd.Val(), s.node.CaughtUp())
-	if !before && s.node.CaughtUp() != (fmt.Sprint(cmd.Val()) == "[1]") {
-		return fmt.Errorf("caughtup: %v", cmd.Val())
-	}
-	return nil
+	return s.compareMarker(ctx)
 }
 
 // resize is what a Resize leaves on the node.

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorate/quorate/internal/model"
+	"github.com/quorate/quorate/internal/model/server"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
@@ -48,7 +49,10 @@ var errNear = errors.New("too near an expiry")
 // large is a capacity that readers weigh 1 of, and writers all of.
 const large = 1 << 30
 
-const retention = 5 * time.Minute
+const (
+	retention = 5 * time.Minute
+	ballot    = "19a0000000000000001" // of the node's set
+)
 
 // actor is one claim of the sequence, as its client would know it.
 type actor struct {
@@ -63,15 +67,16 @@ type sequence struct {
 	cfg     Config
 	pushes  *pushes
 	rng     *rand.Rand
-	node    *model.Node
+	server  *server.Server // the model, behind the bytes of commands
+	outs    []model.Out    // what it has pushed
+	node    *model.Node    // its data of the name
 	keys    script.Keys
 	prefix  string
 	name    string
 	guard   time.Duration
 	count   bool // it is a semaphore's
 	set     *nodeset.Configuration
-	runs    string // the run that the marker names
-	timed   bool   // time is let pass
+	timed   bool // time is let pass
 	slack   int64
 	now     int64
 	actors  []*actor
@@ -89,15 +94,16 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	s.timed = cfg.Advance != nil || seed%timedOneIn == 0
 	s.prefix = fmt.Sprintf("conf%x-%x", seed, rng.Uint64())
 	s.name = s.prefix + " name"
-	s.node = model.New(s.guard)
-	if s.node.Bucketed = cfg.Bucketed || seed%3 == 2; s.node.Bucketed {
+	s.server = server.New("run", s.publish)
+	if s.server.Model.Bucketed = cfg.Bucketed || seed%3 == 2; s.server.Model.Bucketed {
 		s.prefix = script.BucketPrefix(s.prefix, script.BucketOf(s.name))
 	}
-	stamp, shared := nodeset.StampOf(1, "1"), nodeset.Shared{Guard: s.guard, Retention: retention}
+	stamp, shared := nodeset.StampOf(1, ballot), nodeset.Shared{Guard: s.guard, Retention: retention}
 	s.set = &nodeset.Configuration{
 		Stamp: stamp, Origin: stamp, Now: shared, Next: shared, Members: []nodeset.Member{{Identity: "me", Addr: "here"}},
 	}
 	s.keys = script.NewKeys(s.prefix, s.name).At(script.HomeOf(stamp))
+	s.node = s.server.Model.Name(s.keys.State())
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	fleet := 3 + rng.IntN(4)
@@ -153,7 +159,7 @@ func (s *sequence) renew(a *actor) {
 	binary.BigEndian.PutUint64(a.terms.ID[8:], s.rng.Uint64())
 	a.terms.ID[15] = a.terms.ID[15]&0xc0 | byte(s.rng.IntN(3))
 	a.owner, a.note = s.pushes.owner(s.rng), ""
-	if s.rng.IntN(3) == 0 {
+	if s.rng.IntN(3) == 0 && s.common == nil { // no claim with a note is sent with others
 		a.note = " order 4711 (3 of 5)"
 	}
 	a.terms.TTL = 20 * time.Second

@@ -59,7 +59,7 @@ func (s *sequence) step(ctx context.Context) error {
 	}
 	switch k := s.rng.IntN(100); {
 	case k < 4:
-		return s.evict(ctx)
+		return s.look(ctx)
 	case k < 12:
 		return s.record(ctx, a)
 	case k < 18:

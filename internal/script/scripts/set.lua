@@ -36,7 +36,7 @@ local function begin(forgotten, tail)
   else
     born = math.max(0, born + guard - ARGV[7])
   end
-  if tail and rest == ' w' then rest = tail end
+  if tail then rest = rest == ' w' and tail or '' end
   if present ~= '' then call('DEL', markerOf(present)) end
   call('SET', markerOf(config), inc .. ' ' .. string.format('%.0f', born) .. ' ' .. run .. ' ' .. ARGV[7] .. rest)
 end

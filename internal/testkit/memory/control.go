@@ -2,7 +2,6 @@ package memory
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
-	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
 )
@@ -143,9 +141,9 @@ func (n *Node) Stop() {
 func (n *Node) Start(keep bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.down, n.run = nil, fmt.Sprintf("%040x", rand.Uint64())
+	n.down, n.server.RunID = nil, newRun()
 	if !keep {
-		n.marker, n.model, n.texts = marker{}, model.New(0), map[string]text{}
+		n.server.Lose()
 	}
 	n.change(func(*Transport) {})
 }
@@ -163,8 +161,8 @@ func (n *Node) cut(cause error) {
 func (n *Node) Size() (claims int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for name := range n.model.Names() {
-		claims += len(n.model.Name(name).Claims(n.millis()))
+	for name := range n.server.Model.Names() {
+		claims += len(n.server.Model.Name(name).Claims(n.millis()))
 	}
 	return claims
 }
@@ -176,7 +174,7 @@ func (n *Node) greet() (*transport.Info, error) {
 	if n.down != nil {
 		return nil, n.down
 	}
-	return &transport.Info{RunID: n.run, Version: "7.0.0", Role: "master", RoundTrip: max(1, n.delay)}, nil
+	return &transport.Info{RunID: n.server.RunID, Version: "7.0.0", Role: "master", RoundTrip: max(1, n.delay)}, nil
 }
 
 func (n *Node) join(t *Transport) {

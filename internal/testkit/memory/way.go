@@ -97,9 +97,9 @@ func (n *Node) claims(name string) (all []model.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	now := n.millis()
-	for key := range n.model.Names() {
+	for key := range n.server.Model.Names() {
 		if strings.HasSuffix(key, ":{"+name+"}") {
-			all = append(all, n.model.Name(key).Claims(now)...)
+			all = append(all, n.server.Model.Name(key).Claims(now)...)
 		}
 	}
 	for i := range all {

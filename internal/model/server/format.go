@@ -1,4 +1,4 @@
-package memory
+package server
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ const (
 func ms(s string) time.Duration { return time.Duration(integer(s)) * time.Millisecond }
 
 // claim carries out enter, beat and leave.
-func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value {
+func (s *Server) claim(now int64, script string, keys, args []string) []resp.Value {
 	word := func(i int, usual string) string {
 		if i < len(args) {
 			return args[i]
@@ -53,16 +53,16 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 	}
 	var ok bool
 	if t.ID, ok = protocol.ParseID(id); !ok { // internal/script encodes it in another form
-		panic(fmt.Sprintf("memory: %s of %q: %q is no claim", script, args, id))
+		panic(fmt.Sprintf("server: %s of %q: %q is no claim", script, args, id))
 	}
 	t.Capacity = uint64(integer(capacity))
-	m := n.model.Name(keys[1])
+	m := s.Model.Name(keys[1])
 	if t.Counting {
-		if s := n.model.Name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(s.Value) > 0 && !s.Erased {
-			m.Resize(uint64(integer(string(s.Value))), s.Ticket)
+		if r := s.Model.Name(strings.TrimSuffix(keys[5], ":r")).Recorded(); len(r.Value) > 0 && !r.Erased {
+			m.Resize(uint64(integer(string(r.Value))), r.Ticket)
 		}
 	}
-	a := n.handle(now, m, t, owner, r)
+	a := s.handle(now, m, t, owner, r)
 	if r.Op == protocol.OpLeave {
 		return num(1)
 	}
@@ -70,7 +70,7 @@ func (n *Node) claim(now int64, script string, keys, args []string) []resp.Value
 }
 
 // record carries out an operation of a record.
-func (n *Node) record(now int64, keys, args []string) []resp.Value {
+func (s *Server) record(now int64, keys, args []string) []resp.Value {
 	var t protocol.Terms
 	r := protocol.Request{Op: protocol.OpRead}
 	owner := ""
@@ -83,19 +83,18 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 				r.Op = op
 			}
 		}
-		s := &protocol.Stored{Erased: args[5] == "1", Keep: ms(args[6])}
-		s.Ticket, s.Seq = protocol.Ticket(integer(args[2])), uint64(integer(args[4]))
-		s.ID, _ = protocol.ParseID(args[3])
+		r.Stored = &protocol.Stored{Erased: args[5] == "1", Keep: ms(args[6])}
+		r.Stored.Ticket, r.Stored.Seq = protocol.Ticket(integer(args[2])), uint64(integer(args[4]))
+		r.Stored.ID, _ = protocol.ParseID(args[3])
 		if args[7] != "" {
-			s.Value = []byte(args[7])
+			r.Stored.Value = []byte(args[7])
 		}
-		r.Stored = s
 		if r.Op == protocol.OpRepair {
 			r.Promise = &protocol.Version{Ticket: protocol.Ticket(integer(args[8]))}
 			r.Promise.ID, _ = protocol.ParseID(args[9])
 		}
 	}
-	a := n.handle(now, n.model.Name(keys[3]), t, owner, r)
+	a := s.handle(now, s.Model.Name(keys[3]), t, owner, r)
 	e := a.Record
 	if e == nil {
 		return answer(a)
@@ -107,24 +106,38 @@ func (n *Node) record(now int64, keys, args []string) []resp.Value {
 	case e.CaughtUp:
 		state = 1
 	}
-	erased := int64(0)
-	if e.Erased {
-		erased = 1
-	}
 	return []resp.Value{
 		first(a), {Int: int64(a.Incarnation)}, {Int: state}, {Int: int64(e.Promise.Ticket)}, id(e.Promise.ID), {Int: int64(e.Ticket)}, id(e.ID),
-		{Int: int64(e.Seq)}, {Int: erased}, {Int: e.Keep.Milliseconds()}, {Int: e.Left.Milliseconds()}, {Str: append([]byte{}, e.Value...)},
+		{Int: int64(e.Seq)}, {Int: bit(e.Erased)}, {Int: e.Keep.Milliseconds()}, {Int: e.Left.Milliseconds()}, {Str: append([]byte{}, e.Value...)},
 	}
 }
 
 // handle has the reference node handle a request, and pushes what that sets
 // off.
-func (n *Node) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
+func (s *Server) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	a, outs := m.Handle(now, t, owner, r)
 	for _, o := range outs {
-		n.publish(o.Owner, push(o.Push))
+		s.Publish(o.Owner, push(o.Push))
 	}
 	return a
+}
+
+// inspect tells an onlooker of a name.
+func (s *Server) inspect(now int64, keys, args []string) []resp.Value {
+	l, outs := s.Model.Name(keys[1]).Look(now, int(integer(args[0])), protocol.Ticket(integer(args[1])))
+	heard := int64(0)
+	for _, o := range outs {
+		heard += 1 + s.Publish(o.Owner, push(o.Push))
+	}
+	v := []resp.Value{
+		{Int: int64(l.Fence)}, {Int: int64(l.Queued)}, {Int: l.Foreign.Milliseconds()}, {Int: l.Memory.Milliseconds()},
+		{Int: int64(l.Capacity)}, {Int: int64(l.Voted)}, {Int: l.Evicted.Milliseconds()}, {Int: heard},
+	}
+	for _, c := range l.Claims {
+		v = append(v, id(c.ID), resp.Value{Int: int64(c.Ticket)}, resp.Value{Int: int64(c.Weight)}, resp.Value{Int: c.Expiry - now},
+			resp.Value{Int: bit(c.Voted)}, resp.Value{Str: []byte(c.Owner)})
+	}
+	return v
 }
 
 func id(x protocol.ID) resp.Value { return resp.Value{Str: []byte(x.String())} }
@@ -193,11 +206,7 @@ func push(p protocol.Push) string {
 	if !p.Vote {
 		return s
 	}
-	behind := 0
-	if p.Waiters {
-		behind = 1
-	}
-	s += fmt.Sprintf(" %d %d %d", behind, p.Sum, p.Digest)
+	s += fmt.Sprintf(" %d %d %d", bit(p.Waiters), p.Sum, p.Digest)
 	if p.Limit > 0 {
 		s += fmt.Sprintf(" %d %d", p.Limit, p.LimitAt)
 	}

@@ -1,4 +1,4 @@
-package memory
+package server
 
 import (
 	"math/rand/v2"
