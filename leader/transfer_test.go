@@ -35,7 +35,7 @@ func line(t *testing.T, m *mutex.Mutex, all ...*leader.Election) (led []<-chan e
 }
 
 // The leader hands over to the third in line. The second one steps back, and
-// never leads meanwhile. An observer sees no leader in between.
+// never leads meanwhile: an observer sees the first leader, none, and the third.
 func TestTransferTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := nodes(t)
@@ -69,8 +69,11 @@ func TestTransferTo(t *testing.T) {
 		waiters(t, m, 2) // b is in line again
 		require.Empty(t, led[1])
 		require.Greater(t, c.Lease().Token(), first)
-		require.Equal(t, "<nil>", e2e.Receive(t, seen))
-		require.Equal(t, "c<nil>", e2e.Receive(t, seen))
+		next := e2e.Receive(t, seen)
+		if next == "<nil>" { // it may have missed that there was none for a moment
+			next = e2e.Receive(t, seen)
+		}
+		require.Equal(t, "c<nil>", next)
 		cancel()
 		require.Empty(t, e2e.Receive(t, seen))
 		require.ErrorIs(t, a.TransferTo(soon(t), "b"), quorate.ErrNotHeld)
