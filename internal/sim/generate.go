@@ -39,7 +39,7 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
 	restart, doubt, midsleep, nudge, crossing, cutoff, reborn, permits, unlike, killed, settledNodeGoes,
-	foreign, shared, limping, bygone, leaveAtOnce,
+	shared, limping, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, runFindsMinority, openWaitsForRepair, putForgotten, stretched, raised, resized, shrunk,
 	rush, evictions, evictionStorm,
 	flood, unplugged, patchy,
