@@ -12,7 +12,7 @@ import (
 )
 
 // A set whose nodes have all lost their data comes back by itself, with a guard
-// time: clients that know it record it again, and so do those that start.
+// time: clients that know the set record it again, and so do new clients.
 func TestSetThatIsLostComesBack(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -30,7 +30,7 @@ func TestSetThatIsLostComesBack(t *testing.T) {
 }
 
 // All nodes lose their data while a call waits that began when the set was
-// known. That call has them record the set again.
+// known. The call makes them record the set again.
 func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -52,7 +52,7 @@ func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Kill())
 	}
-	_ = q.Close(context.Background()) // what it asks for would be recorded, too
+	_ = q.Close(context.Background()) // otherwise this client would record the set too
 	for i := range c.Len() {
 		require.NoError(t, c.Node(i).Restart())
 	}
@@ -60,7 +60,7 @@ func TestACallThatWaitsRecordsALostSet(t *testing.T) {
 	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
-// A minority that remembers the set has all of its members record it again.
+// If only a minority remembers the set, all members record it again.
 func TestSetThatMostHaveLostComesBack(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

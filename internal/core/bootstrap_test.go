@@ -24,15 +24,15 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// brandNew is a Quorum on servers that no operator has declared new.
+// brandNew returns a Quorum on servers that no operator has declared brand-new.
 func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 	t.Helper()
 	set := patient()
-	set.Guard = set.Retention // a guard time that ends during no test
+	set.Guard = set.Retention // a guard time longer than any test
 	return opened(t, set, nodes...)
 }
 
-// recorded returns what the servers have recorded of their set, each once.
+// recorded returns the distinct sets that the servers have recorded.
 func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) {
 	t.Helper()
 	for _, i := range nodes {
@@ -51,7 +51,7 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	connected(t, q)
 	for _, n := range q.Nodes.Live() {
 		var m repair.Marker
-		require.Eventually(t, func() (ok bool) { // it may be connected to again
+		require.Eventually(t, func() (ok bool) { // the node may be reconnecting
 			var err error
 			m, err = q.repairs.lookAt(within(t), n, q.Members.MarkerKey(), true)
 			return err == nil
@@ -61,7 +61,8 @@ func guardLeft(t *testing.T, q *Quorum) (left []time.Duration) {
 	return left
 }
 
-// A call that waits for another recording of its client ends with its context.
+// If a call waits for another recording of the same client, it ends with its
+// context.
 func TestBootstrapBehindAnother(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -88,8 +89,8 @@ func TestBootstrapBehindAnother(t *testing.T) {
 }
 
 // Brand-new nodes record their set by Bootstrap, called at once after New, and
-// vote at once. A list in another order is the same one. To call it again
-// changes nothing.
+// vote at once. A list in another order is the same list. Calling Bootstrap
+// again changes nothing.
 func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 6)
@@ -135,8 +136,8 @@ func TestBootstrapKeepsAGuardTimeThatRuns(t *testing.T) {
 	assert.Positive(t, left[2])
 }
 
-// Without a node of the list nothing is recorded, and the error says what to
-// do.
+// If a node of the list is missing, nothing is recorded, and the error says
+// what to do.
 func TestBootstrapNeedsEachNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -151,8 +152,8 @@ func TestBootstrapNeedsEachNode(t *testing.T) {
 	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
-// A recording that a client has begun, and has not ended, is ended by the next
-// Bootstrap of its list. One of another list is refused.
+// If a client has left a recording unfinished, the next Bootstrap of the same
+// list finishes it. A Bootstrap of another list is refused.
 func TestBootstrapEndsARecording(t *testing.T) {
 	t.Parallel()
 	for accepted := 1; accepted <= 3; accepted++ {
@@ -179,7 +180,7 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		require.NoError(t, first.Close(context.Background()))
 		assert.Empty(t, recorded(t, c, 0, 1, 2))
 
-		if accepted == 1 { // it is refused when it has waited for ten node timeouts
+		if accepted == 1 { // it is refused after ten node timeouts
 			err := brandNew(t, c.Node(0), c.Node(3)).Bootstrap(within(t))
 			require.ErrorIs(t, err, fault.ErrInvalid)
 			assert.ErrorContains(t, err, "begun to record another list, "+strings.Join(conf.Addrs(), " "))
@@ -191,8 +192,9 @@ func TestBootstrapEndsARecording(t *testing.T) {
 	}
 }
 
-// Of two lists that are declared at the same time one is recorded at most. The
-// other call uses that set, if q of its list are of it, or is refused.
+// If two lists are declared at the same time, at most one is recorded. The
+// other call uses that set if q nodes of its own list belong to it; otherwise
+// it is refused.
 func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 8 {
@@ -227,8 +229,9 @@ func TestFirstLockRecordsTheSet(t *testing.T) {
 	assert.Len(t, recorded(t, c, 0, 1, 2), 1)
 }
 
-// A try on blank nodes has them record their set, and says what it waits for. A
-// client that only looks, as "quorate check" does, has them record nothing.
+// A try on blank nodes makes them record their set, and its error says what it
+// waited for. A client that only looks, like "quorate check", does not make
+// them record anything.
 func TestTryOnBrandNewNodes(t *testing.T) {
 	t.Parallel()
 	for _, looks := range []bool{false, true} {
@@ -267,8 +270,8 @@ func TestBootstrapMeetsASetThatAnotherHasRecorded(t *testing.T) {
 	assert.True(t, log.has("already recorded"))
 }
 
-// A call that waits for brand-new nodes leaves an operator the time to declare
-// them new: all of them vote at once then.
+// A call that waits for brand-new nodes leaves an operator time to declare them
+// new, so that all of them vote at once.
 func TestBootstrapWhileACallWaits(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -13,8 +13,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A client that finds other claims at a name asks all nodes the next time,
-// readers among readers too, until a claim is alone there.
+// A client that has met other claims at a name asks all nodes the next time,
+// even if all are readers, until its claim is alone there.
 func TestContendedNameAsksAllNodes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -40,7 +40,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	}
 	settled(h2)
 	assert.False(t, two.quiet())
-	for _, h := range []Hold{h1, h2} { // a quorum without them is too little here
+	for _, h := range []Hold{h1, h2} { // not only a quorum
 		h.Release()
 		require.Eventually(t, func() bool {
 			a := h.a
@@ -55,7 +55,7 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 	settled(h2)
 	assert.True(t, two.quiet())
 
-	// The nodes that are asked last have not heard of the claims that the first
+	// The nodes that are asked last do not know the claims that the first nodes
 	// know.
 	a := h2.a
 	for _, sum := range []int64{1, 0} {

@@ -16,7 +16,7 @@ func (q *Quorum) Drop(i int) <-chan struct{} {
 	return n.Ended
 }
 
-// Connect begins a node with the number of one that was dropped.
+// Connect starts a node with the number of a dropped node.
 func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
 	return q.Nodes.Connect(q.Peers, i, q.Nodes.At(i).Addr, c, false)
 }
@@ -30,5 +30,5 @@ func (q *Quorum) Connected() bool {
 // Waits reports whether requests wait for room at a node.
 func (q *Quorum) Waits(i int) bool { return q.Nodes.At(i).Behind(protocol.Classes - 1) }
 
-// Attempts returns how many attempts are under way or held.
+// Attempts returns how many attempts are in progress or held.
 func (q *Quorum) Attempts() int { return len(q.attempts.list()) }

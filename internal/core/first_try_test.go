@@ -16,8 +16,8 @@ import (
 	"github.com/quorate/quorate/internal/transport"
 )
 
-// The first tries of a process wait until its members are connected to. One
-// that its context cuts short must not have the next one do without that.
+// The first tries of a process wait until its members are connected. If a
+// context cuts a try short, the next try must still wait.
 func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
@@ -55,7 +55,7 @@ func TestTryWaitsForMembersAfterOneThatWasCutShort(t *testing.T) {
 	h.Release()
 }
 
-// A try that its context cuts short says so while no set is known, too.
+// A try that its context cuts short reports that even while no set is known.
 func TestTryIsCutShortBeforeASetIsKnown(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)

@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// exchangeSettings have an exchange take about ten seconds: its guard time is
+// exchangeSettings make an exchange take about ten seconds: the guard time is
 // four and a half.
 func exchangeSettings() setup.Settings {
 	set := setup.Defaults()
@@ -26,8 +26,9 @@ func exchangeSettings() setup.Settings {
 	return set
 }
 
-// patient settings give nodes as long as the ttl allows: Bootstrap waits for
-// twenty node timeouts, and a busy machine answers late.
+// patient returns settings with the longest node timeout that the ttl allows,
+// because Bootstrap waits for twenty node timeouts and a busy machine answers
+// late.
 func patient() setup.Settings {
 	set := setup.Defaults()
 	set.NodeTimeout = set.TTL / 4
@@ -56,7 +57,7 @@ func keeps(t *testing.T, h Hold) func() {
 	}
 }
 
-// watched measures by how much the machine and the nodes are late.
+// watched measures how late the machine and the nodes are.
 func watched(t *testing.T, ps *peers.Peers) *lateness.Lateness {
 	late := lateness.Measure(t)
 	for i := range ps.Count() {
@@ -67,9 +68,8 @@ func watched(t *testing.T, ps *peers.Peers) *lateness.Lateness {
 	return late
 }
 
-// mustLast fails the test if a hold is lost. It is excused if the machine stood
-// still for so much of its last lease that a renewal of it failed for that: the
-// next one begins a third of a lease later.
+// mustLast fails the test if a hold is lost, unless the machine stood still for
+// so much of the last lease that a renewal failed because of that.
 func mustLast(t *testing.T, late *lateness.Lateness, h Hold) {
 	t.Helper()
 	if !h.Valid() {
@@ -98,7 +98,7 @@ func gives(t *testing.T, c *redistest.Cluster, members int) (operator, q *Quorum
 
 func nodesOf(q *Quorum) []string { return q.Members.Config.Load().Addrs() }
 
-// finds shows that a client sees that another holds a name.
+// finds checks that a client sees that another client holds a name.
 func finds(t *testing.T, q *Quorum, name string, by Hold) {
 	t.Helper()
 	s, err := q.NewSpec(Spec{Name: name, Weight: 1, Capacity: 1, Set: &q.Set})

@@ -21,7 +21,8 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// A hold that has ended is over. That no longer says whether a claim waits.
+// A hold that has ended is over, and its state no longer says whether a claim
+// waits.
 func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
 	h := Hold{&attempt{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}}
@@ -51,8 +52,8 @@ func (h blockingHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A logger blocks as it hears of a loss that the scheduler of renewals was the
-// first to find. Other holds are still renewed.
+// The scheduler of renewals finds a loss, and the logger that is told of it
+// blocks. Other holds are still renewed.
 func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
@@ -79,8 +80,8 @@ func TestLoggerThatBlocksAtALoss(t *testing.T) {
 	kept.Release()
 }
 
-// The ttl of a client is longer than the guard time of the set covers, which
-// the client does not know yet as the call begins.
+// The ttl of a client is longer than the set's guard time covers, which the
+// client does not know yet when the call begins.
 func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// An id tells the kind of its claim, and changes neither the digest nor the
-// residue. Ids of older versions tell nothing.
+// An id shows the kind of its claim, and the kind changes neither the digest
+// nor the residue. Ids of older versions show no kind.
 func TestKindOfAClaim(t *testing.T) {
 	for _, kind := range kinds {
 		plain := peers.NewID()

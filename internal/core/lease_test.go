@@ -26,7 +26,7 @@ func held(t *testing.T, q *Quorum, name string) Hold {
 	return h
 }
 
-// ended looks without waiting, not even for a goroutine to run.
+// ended checks ctx without waiting, not even for another goroutine to run.
 func ended(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -44,8 +44,9 @@ func TestOwnerHearsOfALossBeforeTheNodes(t *testing.T) {
 	assert.True(t, left, "it is sent afterwards")
 }
 
-// loss has a holder lose its hold. It reports whether the node still kept the
-// claim when the owner heard of that, and whether it does not afterwards.
+// loss makes a holder lose its hold. first reports whether the node still had
+// the claim when the owner was called, and left whether the claim was gone
+// afterwards.
 func loss(t *testing.T) (first, left bool) {
 	c := redistest.Start(t, 1)
 	q := idle(t, c)
@@ -69,7 +70,8 @@ func TestContextsEndBeforeALeaveIsSent(t *testing.T) {
 	assert.True(t, contextsEndBeforeLeaves(t))
 }
 
-// leaves is the way to a node. It calls left before each leave of a claim.
+// leaves is a connection to a node that calls left before each leave of a
+// claim.
 type leaves struct {
 	transport.Transport
 	left func()
@@ -154,8 +156,8 @@ func TestDerivedContextEndsWithItsParent(t *testing.T) {
 	h.Release()
 }
 
-// An answer renews the claim at the moment at which a context is asked: the
-// context must not say that a claim has ended which goes on being renewed.
+// An answer renews the claim at the moment when a context is asked for its
+// error: the context must not report the end of a claim that is still renewed.
 func TestContextOfARenewedClaimGoesOn(t *testing.T) {
 	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")
@@ -167,8 +169,8 @@ func TestContextOfARenewedClaimGoesOn(t *testing.T) {
 	h.Release()
 }
 
-// To derive a context asks its parent, which may be of the lease itself and
-// find that its deadline is over.
+// Deriving a context calls Err of the parent, which may belong to the lease
+// itself and find that its deadline has passed.
 func TestDeriveFromAnEndedContextOfALeaseThatIsOver(t *testing.T) {
 	t.Parallel()
 	h := held(t, idle(t, redistest.Start(t, 1)), "n")

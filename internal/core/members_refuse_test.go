@@ -85,8 +85,8 @@ func TestForgedConfiguration(t *testing.T) {
 	first.Release()
 }
 
-// The address of a member leads to a server with another member's data from
-// some moment on, and a third member is away. That server has no vote, and the
+// From some moment on, the address of a member leads to a server with another
+// member's data, and a third member is down. That server has no vote, and the
 // error says what to do.
 func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	t.Parallel()
@@ -120,8 +120,8 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	require.ErrorIs(t, err, fault.ErrNoQuorum, "the server has no vote")
 }
 
-// A server that refuses INFO has no vote: a loss of its data would not be
-// noticed.
+// A server that refuses INFO has no vote, because a loss of its data would go
+// unnoticed.
 func TestServerThatRefusesInfo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

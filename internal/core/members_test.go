@@ -86,9 +86,9 @@ func (l *logged) has(parts ...string) bool {
 	return false
 }
 
-// A claim whose settings were made apart from the Quorum's counts on the set of
-// that Quorum, too. Without that each request is refused, and each node is
-// connected to again without end.
+// A claim with settings of its own counts on the Quorum's set too. Otherwise
+// every request would be refused, and every node would be reconnected
+// endlessly.
 func TestSettingsMadeApart(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
@@ -101,9 +101,9 @@ func TestSettingsMadeApart(t *testing.T) {
 	h.Release()
 }
 
-// A client whose list has one node that is no member uses the set, and logs
-// that the node has no vote. One whose list has fewer than q members is refused
-// with both lists.
+// A client whose list has one node that is not a member uses the set, and logs
+// that the node has no vote. A client whose list has fewer than q members is
+// refused, with both lists in the error.
 func TestListsThatAreNotTheSets(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)
@@ -136,8 +136,8 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 	first.Release()
 }
 
-// A client that names the nodes by other addresses than the set does reaches
-// them at those of the set.
+// A client that lists the nodes under other addresses than the set records
+// reaches them at the recorded addresses.
 func TestListOfOtherAddresses(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -156,7 +156,8 @@ func TestListOfOtherAddresses(t *testing.T) {
 	assert.Equal(t, c.Addrs(), nodesOf(q))
 }
 
-// A server has the data of a member that has left the set since it was judged.
+// A server has the data of a member that has left the set since the server was
+// judged.
 func TestVerdictOfAnEarlierSet(t *testing.T) {
 	t.Parallel()
 	q := idle(t, redistest.Start(t, 1))
@@ -164,7 +165,7 @@ func TestVerdictOfAnEarlierSet(t *testing.T) {
 	assert.ErrorIs(t, q.Members.VerdictError(v), fault.ErrRejudged)
 }
 
-// Requests name a configuration after each claim knows of it.
+// Requests name a configuration only after every claim knows it.
 func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 	t.Parallel()
 	assert.False(t, namesTooEarly(t))
@@ -178,7 +179,7 @@ func namesTooEarly(t *testing.T) bool {
 	joint := change.Begin(q.Members.Config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	h := held(t, q, "n")
 	a := h.a
-	a.mu.Lock() // it hears of nothing
+	a.mu.Lock() // a cannot process any event
 	changed := make(chan struct{})
 	go func() {
 		q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(joint) })
@@ -193,8 +194,8 @@ func namesTooEarly(t *testing.T) bool {
 	return early
 }
 
-// Two goroutines that learn of two steps may carry them out in either order.
-// What counts is what the set is at the end.
+// Two goroutines may carry out two steps in either order. What counts is the
+// set at the end.
 func TestAStepThatIsCarriedOutLate(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -254,10 +255,10 @@ func TestAWordNeedsTheRegister(t *testing.T) {
 	}, time.Minute, time.Millisecond)
 }
 
-// A client whose list has more addresses than the set has members gives up the
-// connections to the others as it forgets the set: its list is that of the
-// members from then on. Else Ready, which takes brand-new nodes for reached,
-// waits without end.
+// A client whose list has more addresses than the set has members drops the
+// connections to the others when it forgets the set: from then on its list is
+// the list of the members. Otherwise Ready, which accepts brand-new nodes,
+// would wait forever.
 func TestTheRestOfAListIsForgottenWithItsSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 5)

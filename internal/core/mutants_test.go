@@ -29,8 +29,8 @@ func contextsEndLate(t *testing.T) bool {
 	return false
 }
 
-// Each rule of this package has a test that finds that it is missing. None of
-// them runs alongside another one.
+// Each rule of this package has a test that notices if the rule is missing. The
+// tests run one at a time.
 func TestMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string
@@ -58,7 +58,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// What these rules of the protocol prevent shows on real connections, too.
+// The violations that these rules of the protocol prevent also show on real
+// connections.
 func TestProtocolMutants(t *testing.T) {
 	for _, m := range []struct {
 		name string

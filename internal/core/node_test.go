@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A connection whose handshake fails has ended: what it has shown counts no
-// more.
+// A connection whose handshake fails has ended: what it has shown no longer
+// counts.
 func TestFailedHandshakeEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	assert.True(t, failedHandshakeEnds(t))

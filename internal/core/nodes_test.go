@@ -49,8 +49,8 @@ func gone(t *testing.T, ended <-chan struct{}) {
 	}
 }
 
-// A node that is dropped takes its connections, subscriptions and requests with
-// it. Holds stay, and go on at the node that takes its place.
+// When a node is dropped, its connections, subscriptions and requests end.
+// Holds continue, and move to the node that takes its place.
 func TestANodeComesAndGoes(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -89,8 +89,8 @@ func TestANodeComesAndGoes(t *testing.T) {
 	assert.False(t, subscribed(2))
 }
 
-// What a node that hangs has not answered ends when the node is dropped, and so
-// does a hold's release there.
+// When a hanging node is dropped, its unanswered requests end, and so does the
+// release of a hold there.
 func TestDroppedNodeEndsWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
@@ -124,8 +124,8 @@ func TestCloseWithADroppedNode(t *testing.T) {
 	require.ErrorIs(t, q.Connect(1, spare), fault.ErrClosed)
 }
 
-// A member that enters again gets another number. The observer hears that its
-// last connection has ended before it hears of the next one.
+// A member that joins again gets another number. The observer learns of the end
+// of the last connection before it learns of the next one.
 func TestNodeBeginsAfterTheLastOneAtItsAddress(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, 1).Node(0)

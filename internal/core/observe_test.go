@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/internal/peers"
 )
 
-// What a lock costs more as it could be traced, and is not.
+// The cost of tracing for a lock that is not traced.
 func BenchmarkUntraced(b *testing.B) {
 	q, spec := &claims{Peers: &peers.Peers{}}, &Spec{}
 	b.ReportAllocs()

@@ -24,7 +24,7 @@ func (r reads) Read(until <-chan struct{}) {
 	r.Transport.Read(until)
 }
 
-// A caller reads its own answers where the set has one node: of a claim, its
+// If the set has one node, a caller reads its own answers: of a claim, its
 // release, its renewal and a record. With more nodes it cannot.
 func TestCallerReadsItsOwnAnswers(t *testing.T) {
 	t.Parallel()

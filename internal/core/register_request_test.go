@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// However much a process records at one moment, no connection breaks, and a
-// renewal does not wait for it.
+// No matter how much a process records at one moment, no connection breaks, and
+// no renewal waits for it.
 func TestManyValuesAtOnce(t *testing.T) {
 	t.Parallel()
 	assert.Zero(t, breaksByValues(t), "connections that broke")
@@ -74,8 +74,8 @@ func breaksByValues(t *testing.T) int {
 	return int(down.Load())
 }
 
-// However many records a process watches, a new connection does not break by
-// that.
+// No matter how many records a process watches, a new connection does not break
+// because of them.
 func TestManyWatchesSurviveAReconnect(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, 1, breaksByWatches(t), "connections that broke, with the one that was cut")

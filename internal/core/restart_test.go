@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// A server that comes back with all its data, with fsync=always, too, begins a
-// new incarnation: what it did while its file was off, or before an older file
-// was put back, is not in the file.
+// A server that comes back with all its data begins a new incarnation, even
+// with fsync=always: the file lacks what the server did while the file was off,
+// or before an older file was put back.
 func TestEachRestartIsALossOfData(t *testing.T) {
 	t.Parallel()
 	assert.True(t, restartIsALoss(t))

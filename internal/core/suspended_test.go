@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/testkit/redistest"
 )
 
-// The machine is suspended for longer than the lease: the hold is over at the
-// wake-up, by whatever is asked first.
+// The machine is suspended for longer than the lease. At the wake-up the hold
+// is over, whichever method is called first.
 func TestSuspendedHolder(t *testing.T) {
 	t.Parallel()
 	for what, over := range map[string]func(h Hold, ctx context.Context) bool{
@@ -52,8 +52,8 @@ func TestSuspendedHolder(t *testing.T) {
 	}
 }
 
-// A context that is derived from several leases is over with each of them, also
-// when no timer has told so yet.
+// A context that is derived from several leases ends with each of them, even
+// before a timer has fired.
 func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -78,7 +78,8 @@ func TestSuspendedHolderOfSeveralLeases(t *testing.T) {
 	assert.NoError(t, leases[2].Context().Err(), "the others go on")
 }
 
-// The loss of a process that was stopped names that, and no node.
+// If a hold is lost because the process was stopped, the error says so, and
+// names no node.
 func TestLossOfAStoppedProcess(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)

@@ -17,7 +17,7 @@ import (
 	"github.com/quorate/quorate/internal/wake"
 )
 
-// What claims have to say that are due together goes out, and as one.
+// The requests of claims that are due together are sent, and in one write.
 func TestBeatsGoOutTogether(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
@@ -50,8 +50,7 @@ func TestBeatsGoOutTogether(t *testing.T) {
 		d.Sleeper().mu.Unlock()
 	}
 	require.Zero(t, renewed())
-	// Nothing else is sent meanwhile that could take with it what is left
-	// lying.
+	// Nothing else is sent meanwhile that could flush a forgotten request.
 	before := c.Calls(t, "evalsha")
 	require.Positive(t, before)
 	q.tick(due)

@@ -43,9 +43,8 @@ func TestTicketsStayWithTheClock(t *testing.T) {
 	assert.LessOrEqual(t, lead, 20*time.Millisecond)
 }
 
-// What a claim is configured with is what the simulator configures it with: a
-// field that is left out switches a rule off, and no schedule of the simulator
-// shows that.
+// A claim must be configured as in the simulator: a field that is left out
+// would switch a rule off, and no schedule of the simulator would show it.
 func TestClaimsAreConfigured(t *testing.T) {
 	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
