@@ -74,9 +74,11 @@ func highest(all []candidate) *candidate {
 }
 
 // TransferTo hands the leadership over to the waiting candidate with the given
-// ID: see [WithID]. If several candidates have this ID, the first in line leads.
-// Candidates ahead of it go to the end of the queue, which takes a few round
-// trips. If the chosen candidate dies or stops waiting before it leads, the next
+// ID: see [WithID]. If several candidates have this ID and the same priority,
+// the last in line leads, because the others may belong to a process that was
+// killed and restarted. If they have different priorities, the first of them
+// leads. Candidates ahead of it go to the end of the queue, which takes a few
+// round trips. If the chosen candidate dies or stops waiting before it leads, the next
 // in line leads, after one TTL at most.
 //
 // While [Election.Run] is running, TransferTo ends the context of
