@@ -158,9 +158,12 @@ func refusesWrites(t *testing.T, r refusal) {
 	require.True(t, e2e.EventuallyWithin(time.Minute, func() bool { status, body = readiness(idle); return status == http.StatusServiceUnavailable }),
 		"a process that has no claim finds out by its probe")
 	assert.Contains(t, body, r.says)
-	_, err = idle.Check(ctx)
-	require.ErrorIs(t, err, quorate.ErrNoQuorum)
-	assert.ErrorContains(t, err, r.says)
+	for _, q := range []*quorate.Quorum{idle, e2e.OpenAt(t, c.URLs())} { // one connects only now
+		_, err = q.Check(ctx)
+		require.ErrorIs(t, err, quorate.ErrNoQuorum)
+		assert.ErrorContains(t, err, r.says)
+		assert.NotContains(t, err.Error(), "text is withheld")
+	}
 
 	for i := range 2 {
 		r.end(t, c.Node(i))

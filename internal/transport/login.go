@@ -48,12 +48,14 @@ func login(ctx context.Context, o *redis.Options) ([]loginStep, error) {
 const defaultName = "quorate"
 
 // accepts reports whether the node can be used although it answered the step
-// with err: it needs no password, does not speak RESP3, or does not let clients
-// name their connections. An invalid name is the caller's mistake.
+// with err: it needs no password, does not speak RESP3, does not let clients
+// name their connections, or refuses PING because its disk is full, as it
+// refuses writes. An invalid name is the caller's mistake.
 func (s loginStep) accepts(err error) bool {
 	refused, is := errors.AsType[resp.Error](err)
 	naming := s.words[0] == "CLIENT" && !strings.HasPrefix(string(refused), "ERR Client names")
-	return is && (s.hello || naming || needless(refused))
+	full := s.words[0] == "PING" && refused.Code() == "MISCONF"
+	return is && (s.hello || naming || full || needless(refused))
 }
 
 func appendSteps(out []byte, login []loginStep) []byte {
