@@ -91,7 +91,7 @@ type term struct {
 	writes atomic.Uint64 // under the hold: the next one's seq
 
 	drain func()     // ends the context of OnStartedLeading; nil without Run
-	next  *successor // chosen by TransferTo under Run; Election.mu guards it until Election.term is another
+	next  *candidate // chosen by TransferTo under Run; Election.mu guards it until Election.term is another
 }
 
 // New returns a participant in the election of the given name.
@@ -143,11 +143,12 @@ func (e *Election) notRunning() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.running {
-		return fmt.Errorf("%w: Run is already running; it resigns when OnStartedLeading returns",
-			fault.ErrInvalid)
+		return errRunning
 	}
 	return nil
 }
+
+var errRunning = fmt.Errorf("%w: Run is already running; it resigns when OnStartedLeading returns", fault.ErrInvalid)
 
 // Lease returns the term that this participant has won. Its token is the number
 // of the term, and its context ends with the term. Lease returns nil if this

@@ -53,6 +53,10 @@ func (s *settings) check() error {
 	case !utf8.ValidString(s.id):
 		return fmt.Errorf("%w: the id %q is not UTF-8", fault.ErrInvalid, s.id)
 	}
+	if s.ranked && setup.CheckNote(s.id) != nil {
+		return fmt.Errorf("%w: with WithPriority, the id %.250q must have at most 200 bytes, all printable",
+			fault.ErrInvalid, s.id)
+	}
 	return checkValue(s.value)
 }
 

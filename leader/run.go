@@ -135,7 +135,7 @@ func (e *Election) lead(ctx context.Context, t *term, cb Callbacks) (err error) 
 	defer func() {
 		stop()
 		e.become(nil)
-		err = e.handOver(t)
+		err = e.handOver(context.WithoutCancel(ctx), t)
 	}()
 	cb.OnStartedLeading(inner, t.lease)
 	return nil
@@ -257,18 +257,27 @@ func (e *Election) resign(ctx context.Context) error {
 	if e.err != nil {
 		return e.err
 	}
-	if err := e.notRunning(); err != nil {
+	t, err := e.takeTerm()
+	if err != nil {
 		return err
 	}
-	e.mu.Lock()
-	t := e.term
-	e.term = nil
-	e.mu.Unlock()
-	if t == nil {
-		return &fault.Failure{Err: fault.ErrNotHeld}
-	}
-	if err := e.handOver(t); err != nil {
+	if err := e.handOver(ctx, t); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)
+}
+
+// takeTerm returns the term and leaves the Election without one. It fails while
+// Run is running, because the term is Run's then.
+func (e *Election) takeTerm() (*term, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		return nil, errRunning
+	}
+	t := e.term
+	if e.term = nil; t == nil {
+		return nil, &fault.Failure{Err: fault.ErrNotHeld}
+	}
+	return t, nil
 }

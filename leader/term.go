@@ -91,7 +91,7 @@ func (t *term) over() error {
 
 // end gives the term up, and names its successor if there is one. It does not
 // wait for the nodes, and fails when the term had ended by itself.
-func (e *Election) end(t *term, next *successor) error {
+func (e *Election) end(t *term, next *candidate) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
 		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
 	}
@@ -105,7 +105,7 @@ func (e *Election) end(t *term, next *successor) error {
 	case n < lastWrite: // otherwise another goroutine is ending it
 		var last []byte
 		if next != nil {
-			last, _ = json.Marshal(next)
+			last, _ = json.Marshal(next.successor)
 		}
 		e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention, last)
 	}

@@ -73,6 +73,14 @@ func highest(all []candidate) *candidate {
 	return &best
 }
 
+// withID returns the first candidate with the ID, nil if there is none.
+func withID(all []candidate, id string) *candidate {
+	if i := slices.IndexFunc(all, func(c candidate) bool { return c.id == id }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
 // TransferTo hands the leadership over to the waiting candidate with the given
 // ID: see [WithID]. If several candidates have this ID and the same priority,
 // the last in line leads, because the others may belong to a process that was
@@ -95,19 +103,19 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	e.usable()
 	t := e.current()
 	all, err := e.waiting(ctx, t)
-	i := slices.IndexFunc(all, func(c candidate) bool { return c.id == id })
+	next := withID(all, id)
 	switch {
 	case err != nil:
-	case i < 0:
+	case next == nil:
 		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate, id)
 	default:
-		err = e.transfer(ctx, t, &all[i].successor)
+		err = e.transfer(ctx, t, next)
 	}
 	return core.WrapError("transfer", e.name, err)
 }
 
 // transfer ends t in favor of next.
-func (e *Election) transfer(ctx context.Context, t *term, next *successor) error {
+func (e *Election) transfer(ctx context.Context, t *term, next *candidate) error {
 	e.mu.Lock()
 	ours, drain := e.term == t, t.drain
 	switch {
@@ -148,38 +156,46 @@ func (e *Election) Outranked(ctx context.Context) (bool, error) {
 	return best != nil && best.priority > e.set.priority, core.WrapError("outranked", e.name, err)
 }
 
-// waiting returns the candidates behind t, the current term.
+// waiting returns the candidates behind t, the current term. It fails if the
+// term is over before the nodes have answered.
 func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
-	err := e.err
 	switch {
-	case err != nil:
+	case e.err != nil:
+		return nil, e.err
 	case t == nil:
-		err = &fault.Failure{Err: fault.ErrNotHeld}
-	default:
-		err = t.over()
+		return nil, &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	if err != nil {
-		return nil, err
+	if over := t.over(); over != nil {
+		return nil, over
 	}
 	queue, err := e.q.Onlooker().Queue(ctx, e.name)
+	if over := t.over(); over != nil {
+		return nil, over
+	}
 	return candidates(queue, t.lease.Hold().ID()), err
 }
 
-// handOver ends the term. With WithPriority it chooses the successor, unless
-// TransferTo has.
-func (e *Election) handOver(t *term) error {
-	if t.next == nil && e.set.ranked && t.lease.Hold().HoldState().Waiters {
-		ctx, cancel := context.WithTimeout(context.Background(), e.q.Rounds(e.set.Settings, 1))
+// handOver ends the term. Its successor is the candidate that TransferTo has
+// chosen, or with WithPriority the best one. The queue is read now: while
+// OnStartedLeading was finishing its work, the chosen candidate may have been
+// restarted, and then it has another claim.
+func (e *Election) handOver(ctx context.Context, t *term) error {
+	next := t.next
+	if next != nil || e.set.ranked && t.lease.Hold().HoldState().Waiters {
+		ctx, cancel := context.WithTimeout(ctx, e.q.Rounds(e.set.Settings, 1))
 		all, err := e.waiting(ctx, t)
 		cancel()
-		if err != nil && t.over() == nil {
-			e.set.Logger.Warn("quorate: a leader could not compare priorities; the next in line leads", "name", e.name, "error", err)
+		if err != nil && next == nil && t.over() == nil {
+			e.set.Logger.Warn("quorate: a leader could not compare priorities; the next in line leads",
+				"name", e.name, "error", err)
 		}
-		if best := highest(all); best != nil {
-			t.next = &best.successor
+		if next == nil {
+			next = highest(all)
+		} else if now := withID(all, next.id); now != nil {
+			next = now
 		}
 	}
-	return e.end(t, t.next)
+	return e.end(t, next)
 }
 
 // stepsBack reports whether the last leader has chosen another claim that is

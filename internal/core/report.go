@@ -277,7 +277,7 @@ func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error
 	answers, sets := o.ask(ctx, true, func(dst []byte, _ *NodeAnswer, keys func(string) script.Keys) []byte {
 		return script.AppendInspect(dst, keys(name), 100, 0)
 	})
-	found, at, silent := map[string]script.Claim{}, map[string]uint32{}, sets.All()
+	found, at, silent, answered := map[string]script.Claim{}, map[string]uint32{}, sets.All(), uint32(0)
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Needed: sets.Need()}
 	for _, n := range answers {
 		queue, err := script.DecodeInspect(n.Values)
@@ -285,7 +285,10 @@ func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error
 			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n.Addr, Err: err})
 			continue
 		}
-		silent &^= 1 << n.Index
+		answered |= 1 << n.Index
+		if queue.Memory >= o.q.Guard() { // otherwise it may have forgotten claims
+			silent &^= 1 << n.Index
+		}
 		for _, c := range queue.Claims {
 			at[c.ID] |= 1 << n.Index
 			if c.Ticket > found[c.ID].Ticket {
@@ -293,8 +296,7 @@ func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error
 			}
 		}
 	}
-	if answered := sets.All() &^ silent; !sets.Met(answered) {
-		f.Votes = bits.OnesCount32(answered)
+	if f.Votes = bits.OnesCount32(answered & sets.All()); !sets.Met(answered) {
 		return nil, f
 	}
 	maps.DeleteFunc(found, func(id string, _ script.Claim) bool { return !sets.Met(at[id] | silent) })
