@@ -97,7 +97,7 @@ func (v *view) claims() []*merged {
 		}
 	}
 	for _, m := range all {
-		m.Ticket = v.sets.Agreed(m.at)
+		m.Ticket = v.sets.DisplayTicket(m.at)
 	}
 	slices.SortFunc(all, func(a, b *merged) int {
 		return cmp.Or(cmp.Compare(a.Ticket, b.Ticket),

@@ -42,7 +42,8 @@ func (e *Election) Leader(ctx context.Context) (Leader, error) {
 }
 
 // Holder asks the nodes which process holds the election's claim: the leader,
-// even before its ID and Value are recorded. It returns [quorate.ErrNotHeld] if
+// even before its ID and Value are recorded, or for a moment a candidate that
+// then steps back for the one that [Election.TransferTo] chose. It returns [quorate.ErrNotHeld] if
 // no process does. The answer may be out of date by the time it arrives.
 func (e *Election) Holder(ctx context.Context) (quorate.Holder, error) {
 	e.usable()

@@ -90,7 +90,7 @@ func (e *Election) run(ctx context.Context, cb Callbacks) error {
 		case err == nil, errors.Is(err, fault.ErrLost), ctx.Err() != nil:
 			continue
 		}
-		core.TryAgain(ctx, e.q, e.spec, "leader", core.WrapError("run", e.name, err))
+		core.LogAndPause(ctx, e.q, e.spec, "leader", core.WrapError("run", e.name, err))
 	}
 }
 

@@ -230,7 +230,7 @@ func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte,
 		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}
-		core.TryAgain(ctx, r.q, r.spec, "once", core.WrapError("record", r.spec.Name, notRecorded(err)))
+		core.LogAndPause(ctx, r.q, r.spec, "once", core.WrapError("record", r.spec.Name, notRecorded(err)))
 	}
 	if errors.Is(err, fault.ErrLost) {
 		// A later run has begun. If it has found this one on some node, all is

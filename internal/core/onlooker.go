@@ -227,7 +227,7 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 		queue := queues[found.Node]
 		c := queue.Claims[found.Claim]
 		h := Holder{
-			Token: uint64(sets.Agreed(at[c.ID])) * MaxPasses, Left: c.Left,
+			Token: uint64(sets.DisplayTicket(at[c.ID])) * MaxPasses, Left: c.Left,
 			Holders: found.Holders, Waiters: queue.Queued - len(queue.Claims),
 		}
 		h.Host, h.PID, h.Label, h.Note = script.ParseOwner(c.Owner)

@@ -118,9 +118,10 @@ func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bo
 	}
 }
 
-// TryAgain logs why a call that keeps trying has failed, and waits before the
-// next try.
-func TryAgain(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
+// LogAndPause is for the loop of a caller that tries until it succeeds. It logs
+// why a try has failed and waits a second, or until ctx ends or the Quorum
+// closes. The caller then tries again. what names the call in the log.
+func LogAndPause(ctx context.Context, q *Quorum, s *Spec, what string, err error) {
 	s.Set.Logger.Error("quorate: "+what+" keeps trying", "name", s.Name, "error", err)
 	pauseFor(ctx, q, time.Second)
 }
@@ -139,7 +140,7 @@ func Must(q *Quorum, s *Spec, what string, try func() error) {
 		case fault.Misuse(err):
 			panic(err)
 		}
-		TryAgain(context.Background(), q, s, what, err)
+		LogAndPause(context.Background(), q, s, what, err)
 	}
 }
 

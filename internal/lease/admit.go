@@ -219,7 +219,7 @@ func (b ballot) counted(set uint32, from protocol.Ticket) bool {
 // agree, since any node may go away and the others must still admit it.
 func (b ballot) deepenLists() {
 	if !b.s.Sets.Each(b.listsAgree) {
-		b.s.lists = min(b.s.lists+1, fullDepth)
+		b.s.listDepth = min(b.s.listDepth+1, fullDepth)
 	}
 }
 

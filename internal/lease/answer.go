@@ -206,8 +206,8 @@ func (v *State) takeLowerSet(m *peerExtra, r protocol.Request, a protocol.Answer
 	case a.HasTotals && a.Sum == 0:
 		m.list(nil, 0, totals{})
 	case r.List && a.Vote && !a.Listed:
-		if r.Ticket == v.lists.from(v.ticket) && v.lists > 0 {
-			v.lists--
+		if r.Ticket == v.listDepth.firstTicket(v.ticket) && v.listDepth > 0 {
+			v.listDepth--
 		}
 	case !a.Listed || r.Op != protocol.OpBeat && base != totals{}:
 	case base == totals{}: // all of them

@@ -50,16 +50,27 @@ func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed u
 		lacking == 0 //mutant:RuleEveryList=lacking <= 1
 }
 
-// write decides an open or a put: it is done when a majority has taken it. An
-// open also returns what was recorded before, so it needs nodes that can
-// attest. These need not have promised: docs/internals/protocol.md, The record.
-func (q *RegisterOp) write(now protocol.Time) {
+// judgeWrite decides an open or a put after each event, from what the nodes have
+// answered so far. Like judgeRead it only sets the outcome, or when to ask a
+// node: advance then sends what is due.
+//
+// A put is done when a majority has taken it. An open also returns what was
+// recorded before, so it needs nodes that can attest. These need not have
+// promised: docs/internals/protocol.md, The record. For example, an open with
+// nodes A, B and C, of which B is not caught up:
+//
+//	A and B promise. That is a majority, so evidence is collected from now on.
+//	A's promise counts as evidence, but B cannot attest. So C is asked.
+//	C does not vote for the claim, but is caught up: A and C attest. Settled.
+func (q *RegisterOp) judgeWrite(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
 		if p.taken {
 			taken |= 1 << i
 		}
+		// No node will vote for a claim that has ended, so a node that doesn't
+		// vote for it now will never take the put.
 		if p.superseded || p.missing && q.Over {
 			superseded |= 1 << i
 		} else if p.missing {
@@ -67,9 +78,13 @@ func (q *RegisterOp) write(now protocol.Time) {
 		}
 	}
 	switch {
-	case q.Sets.Blocked(superseded) || q.hopeless(now, superseded, missing):
+	case q.Sets.Blocked(superseded) || q.stuckTooLong(now, q.stuck(superseded, missing)):
 		q.outcome = Superseded
 	case !q.Sets.Met(taken):
+		// Evidence must be from after a majority took the open: a put of an
+		// earlier run may still reach a majority until then. That majority may
+		// be gone, if one of its nodes lost its data, and then a later majority
+		// needs new evidence.
 		q.evidenceFrom = 0
 	case q.Op == protocol.OpPut:
 		q.outcome = Settled
@@ -85,18 +100,43 @@ func (q *RegisterOp) write(now protocol.Time) {
 	}
 }
 
-// hopeless ends a run that can neither win nor be superseded, as
-// internal/sim/testdata/hopeless.txt shows. It gives up after a while, together
-// with its claim: the next claim may be settled at other nodes.
-func (q *RegisterOp) hopeless(now protocol.Time, superseded, missing uint32) bool { //mutant:RuleHopeless=false
-	if superseded == 0 || !q.Sets.Blocked(superseded|missing) || q.Op == protocol.OpPut && !q.First {
-		q.blocked = 0
+// stuck reports whether the first operation of a run can neither reach a
+// majority nor be superseded as things are. For example, node A has a record of
+// the near future, and claim e is settled at A and B, as in
+// internal/sim/testdata/hopeless.txt:
+//
+//	A refuses e's open because of that record, and will refuse it for an hour.
+//	B promises.
+//	C does not vote for e, because another claim is ahead of e there.
+//
+// e holds, so without this rule its caller would wait until C votes for e, or for
+// that hour.
+//
+// At least one node must have refused. If none has, each node that votes for the
+// claim will take the operation. If too few vote, the claim is lost, and Follow
+// ends the wait.
+//
+// A put of a run that was opened never counts as stuck: a majority promised at
+// the open to take it, and needs no vote for that.
+func (q *RegisterOp) stuck(superseded, missing uint32) bool { //mutant:RuleHopeless=false
+	opened := q.Op == protocol.OpPut && !q.First
+	return superseded != 0 && q.Sets.Blocked(superseded|missing) && !opened
+}
+
+// stuckTooLong starts the timer stuckSince when the operation gets stuck and
+// stops it when it is not stuck any more: a node may still begin to vote. It
+// reports whether the time is up (MaxPause, a third of the ttl). The run then
+// gives up together with its claim. The next claim may be settled at other
+// nodes.
+func (q *RegisterOp) stuckTooLong(now protocol.Time, stuck bool) bool {
+	if !stuck {
+		q.stuckSince = 0
 		return false
 	}
-	if q.blocked == 0 {
-		q.blocked = now
+	if q.stuckSince == 0 {
+		q.stuckSince = now
 	}
-	return now >= q.blocked.Add(q.MaxPause)
+	return now >= q.stuckSince.Add(q.MaxPause)
 }
 
 // askAllSince schedules a request to every node that has not answered since
@@ -122,11 +162,11 @@ func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 		p.answerSent >= q.evidenceFrom //mutant:RuleAfter
 }
 
-// read decides what is recorded. What only a minority is known to have is
+// judgeRead decides what is recorded. What only a minority is known to have is
 // brought to a majority before a caller gets it, unless a later run may have
 // begun: rule 3 of the record. A node is repaired with answers that the others
 // give after its guard time is over, because earlier answers may be too old.
-func (q *RegisterOp) read(now protocol.Time) {
+func (q *RegisterOp) judgeRead(now protocol.Time) {
 	if q.Repair != 0 {
 		repaired := &q.peers[q.Repair-1]
 		if !repaired.answered {

@@ -26,7 +26,7 @@ func NewClaim(cfg Config) *Claim {
 	if cfg.Sets == (protocol.Quorums{}) {
 		cfg.Sets = protocol.Majority(int(cfg.Nodes))
 	}
-	return &Claim{State: State{Config: cfg, peers: make([]peer, cfg.Nodes), lists: firstDepth}}
+	return &Claim{State: State{Config: cfg, peers: make([]peer, cfg.Nodes), listDepth: firstDepth}}
 }
 
 // Deadline returns until when the claim is held if no more answers arrive (rule
@@ -83,7 +83,7 @@ func (c *Claim) send(now protocol.Time, node int, op protocol.Op) {
 	patient := (op == protocol.OpBeat || op == protocol.OpSettle) && !c.State.insists(now, node, list)
 	t := c.State.ticket
 	if list {
-		t = c.State.lists.from(t)
+		t = c.State.listDepth.firstTicket(t)
 	}
 	if c.Out == nil {
 		c.Out = outs.Get().(*[outSize]protocol.Request)[:0]

@@ -32,7 +32,7 @@ const (
 // and Wake is when it wants a Tick.
 type RegisterOp struct {
 	Op    protocol.Op // OpRead, OpOpen or OpPut
-	First bool        // OpPut: of a run that has not been opened
+	First bool        // OpPut: of a run that was not opened, so no node has promised to take it
 	Over  bool        // OpPut: its claim has been lost, so no node will vote for it any more
 	// How long an answer counts. A node that loses its data takes longer than
 	// this to be caught up again.
@@ -63,10 +63,11 @@ type RegisterOp struct {
 	// When the claim of an open or a put was first known to have ended; 0: it
 	// has not.
 	gone protocol.Time
-	// Since when too few nodes vote for the claim; 0: enough do. See hopeless.
-	blocked protocol.Time
-	// Only answers to requests sent from this time on count as evidence; 0: not
-	// set. See write and read.
+	// An open or a first put: since when it has been stuck; 0: it is not. Set by
+	// stuckTooLong.
+	stuckSince protocol.Time
+	// Only answers to requests sent from this time on count as evidence that
+	// nothing newer is recorded; 0: not set. See judgeWrite and judgeRead.
 	evidenceFrom protocol.Time
 	peers        []registerPeer
 }

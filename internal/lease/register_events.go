@@ -245,8 +245,8 @@ func (q *RegisterOp) Wake() protocol.Time {
 	}
 	// If the nodes have dropped a claim, nothing more is heard of it. So the
 	// wait for their votes has its own bound.
-	if q.blocked != 0 {
-		w = q.blocked.Add(q.MaxPause)
+	if q.stuckSince != 0 {
+		w = q.stuckSince.Add(q.MaxPause)
 	}
 	for i := range q.peers {
 		p := &q.peers[i]
@@ -304,9 +304,9 @@ func (q *RegisterOp) advance(now protocol.Time) {
 	// The decision comes before the next requests: an operation that is decided
 	// sends nothing more, and leaves no request behind.
 	if q.Op == protocol.OpRead {
-		q.read(now)
+		q.judgeRead(now)
 	} else {
-		q.write(now)
+		q.judgeWrite(now)
 	}
 	if q.outcome == Asking && q.Sets.Blocked(refusals) {
 		q.outcome = Refused

@@ -83,7 +83,7 @@ func (c *Claim) AppendState(b []byte, now protocol.Time) []byte {
 		}
 	}
 	b = binary.AppendVarint(b, int64(c.countPause))
-	b = binary.AppendVarint(b, int64(c.State.lists))
+	b = binary.AppendVarint(b, int64(c.State.listDepth))
 	for i := range c.State.peers {
 		b = c.State.appendPeer(b, &c.State.peers[i], now)
 	}

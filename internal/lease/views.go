@@ -29,9 +29,9 @@ type State struct {
 	shrunkAt         protocol.Time // s of the first request with the weight of Shrink
 
 	phase     Phase
-	evicted   bool  // an operator has ended the hold
-	votedOnce bool  // some node has voted for the attempt
-	lists     reach // how far back the lists go that the claim asks for
+	evicted   bool      // an operator has ended the hold
+	votedOnce bool      // some node has voted for the attempt
+	listDepth listDepth // counted claims: how far back the next lists go
 }
 
 // peer is what a claim knows about one node. It is kept small, because a
@@ -133,22 +133,32 @@ func (v *lowerSet) list(lower []protocol.Lower, from protocol.Ticket, base total
 	v.listed, v.lower, v.from, v.prefixTotals = true, lower, from, base
 }
 
-// reach is how far back lists go: 4 ms, and sixteen times as far with each
-// step.
-type reach uint8
+// listDepth is how far back from its own ticket a counted claim asks for the
+// lower claims. Such a claim, of a semaphore for example, needs to know how many
+// permits the lower claims use. If the nodes' totals don't prove that there is
+// room, its beats ask each node for a list of the lower claims.
+//
+// Depth 0 is 4 ms, and each step is sixteen times as far. The nodes mostly
+// differ in recent claims, so a claim begins with a depth of a second:
+//   - deepenLists takes a step back if the nodes also differ in older claims;
+//   - takeLowerSet takes a step forward if a node sends no list because it would
+//     be too long: a node lists at most 256 claims.
+type listDepth uint8
 
 const (
-	shortestList       = protocol.Ticket(1) << 12
-	firstDepth   reach = 2 // a second
-	fullDepth    reach = 6 // to the beginning
+	shortestList           = protocol.Ticket(1) << 12 // 4 ms: a ticket is in microseconds
+	firstDepth   listDepth = 2                        // a second
+	fullDepth    listDepth = 6                        // to the beginning
 )
 
-// from returns the ticket at which the requested lists begin. The nodes mostly
-// differ in recent claims, so lists go back one second first. A node lists only
-// some hundred claims. If there are more, the next list goes back a sixteenth
-// as far.
-func (r reach) from(t protocol.Ticket) protocol.Ticket {
-	if back := shortestList << (4 * r); r < fullDepth && t > back {
+// firstTicket returns the lowest ticket in the lists that a claim with ticket t
+// asks for. A claim with the ticket of 12:00:00 first asks for the claims since
+// 11:59:59.
+// Invariant: the result depends on d and t alone. send puts it in the request,
+// and takeLowerSet computes it again to see whether the answer is to a request
+// of the current depth. So if three nodes refuse a list, there is only one step.
+func (d listDepth) firstTicket(t protocol.Ticket) protocol.Ticket {
+	if back := shortestList << (4 * d); d < fullDepth && t > back {
 		return t - back
 	}
 	return 0

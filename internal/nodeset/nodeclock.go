@@ -225,10 +225,21 @@ func (c *Clocks) IncarnationBegan(node int) {
 	}
 }
 
-// Slept records that this process slept until the given time, and that its
-// clock counts the sleep, apart from the kernel's error: some kernels read a
-// clock with a resolution of seconds. Nothing known about clocks from before is
-// evidence, and the bounds start over with the next answers.
+// Slept records that the machine of this process slept until the given time, and
+// that the clock of this process has counted the sleep. Some kernels measure a
+// sleep only to a second, so our clock may now be off by as much, compared with
+// every node's. So all leases end a second earlier, and the bounds of a node's
+// clock from before the sleep are no evidence against that node: they start over
+// with the first answer to a request sent after the sleep.
+//
+// A case that began after the sleep is closed. For example, our machine wakes up
+// at 10 s with a clock that is 0.7 s off. An answer of node B is read at 10.1 s,
+// before the goroutine that watches for sleeps runs. B seems to have jumped, but
+// its bounds are from before the sleep.
+//
+// A case from before the sleep stays open, because the sleep does not explain
+// it. It keeps its bounds: if its node's clock parts from ours once more,
+// suspect adds that to the case. With new bounds it would go unnoticed.
 func (c *Clocks) Slept(until protocol.Time) {
 	c.early(1<<len(c.bounds)-1, int64(time.Second))
 	for i, b := range c.bounds {

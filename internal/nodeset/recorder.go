@@ -60,7 +60,7 @@ func (r *recorder) Record(
 	for _, i := range d.at {
 		runs = append(runs, r.at(i).has.Run)
 	}
-	r.mine = &Recording{again: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c),
+	r.mine = &Recording{Forgotten: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c),
 		at: d.at, runs: runs}
 	return r.mine, r.mine.ask(SetPromise)
 }

@@ -81,7 +81,10 @@ const (
 	RecordTwice                    // Node is Other, a node of the list, under a second address
 )
 
-// Recording records a set. It is not safe for concurrent use.
+// Recording is one attempt of this client to record a set. recorder.Record makes
+// it. The runtime then carries its questions to the nodes, and recorder.Next
+// takes the answers, until Outcome is not RecordGoesOn any more. It is not safe
+// for concurrent use.
 type Recording struct {
 	Outcome RecordOutcome
 	Config  *Configuration
@@ -89,8 +92,13 @@ type Recording struct {
 	Other   int  // of RecordTwice
 	Begun   bool // of RecordOther: Node has accepted Config, and it is recorded nowhere that is known
 
-	again    bool // Config was recorded before: nothing else is proposed
-	ready    bool
+	// Most members of Config have forgotten it, so Config is recorded once more,
+	// by all of its members. Nothing else may be recorded instead: the members
+	// that remember it may have granted leases. If false, this is a new set of
+	// the client's list, and what a node has already accepted is proposed instead.
+	Forgotten bool
+
+	ready    bool // an operator has declared the nodes brand-new
 	ballot   Ballot
 	promised Ballot     // the highest one that a node has told of
 	phase    RecordKind // of the latest question
@@ -108,9 +116,6 @@ type recordAnswer struct {
 	i int // of the address
 	NodeSet
 }
-
-// Again reports whether it records a set again, and proposes nothing new.
-func (r *Recording) Again() bool { return r.again }
 
 // ask returns the next question.
 func (r *Recording) ask(kind RecordKind) []RecordStep {
@@ -181,16 +186,16 @@ func (r *Recording) promises() (goesOn bool) {
 		switch {
 		case a.Promised > r.ballot: //mutant:RuleSetPromised
 			return r.ends(RecordSuperseded)
-		case a.Phase == SetRecorded && !r.again && r.same(a.Config): // another client has just recorded this list
+		case a.Phase == SetRecorded && !r.Forgotten && r.same(a.Config): // another client has just recorded this list
 			return r.ends(RecordSuperseded)
 		case a.Phase == SetRecorded:
-			if !r.again || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) ||
+			if !r.Forgotten || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) ||
 				a.Stamp().Compare(r.Config.Stamp) > 0 {
 				r.Node, r.Config = r.at[a.i], a.Config
 				return r.ends(RecordOther)
 			}
 		case a.Config == nil || a.Stamp() == r.Config.Stamp || r.void(a.Config):
-		case r.again || !r.same(a.Config):
+		case r.Forgotten || !r.same(a.Config):
 			r.Node, r.Config, r.Begun = r.at[a.i], a.Config, true
 			return r.ends(RecordOther)
 		case a.Accepted > accepted.Accepted:

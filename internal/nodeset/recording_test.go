@@ -257,7 +257,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 			continue
 		}
 		r := p.recording(false, 0)
-		assert.True(t, r.Again(), of.what)
+		assert.True(t, r.Forgotten, of.what)
 		assert.Equal(t, nodeset.RecordDone, r.finish(), of.what)
 		assert.Equal(t, of.again, p.settle(t).Config(), of.what)
 		assert.Len(t, p.votes(), 3, of.what)

@@ -75,12 +75,19 @@ func (w *memberReports) remind() {
 	}
 }
 
-// Kept handles the answer of a blank server that was asked to store a random
-// word (NodeSet.Life), which shows whether the server loses its data again. The
-// members are then asked about the server's place, on the existing connections.
-// The server gets its place with its next connection, which shows whether it
-// still has the word.
-func (w *memberReports) Kept(k int, has NodeSet) {
+// HandleLife takes the answer to SetLife, the first step of the drawing above:
+// the blank server at the address of member k has stored a random word. If the
+// server loses its data again, the word is gone too. has is what the server
+// stores now.
+//
+// The members are then asked about the server's place, on the existing
+// connections. The server gets its place with its next connection, which shows
+// whether it still has the word. For example, C of A, B and C was wiped:
+//
+//	C stores the word w. HandleLife has A and B asked.
+//	A and B confirm the set. handleReport ends the connection to C.
+//	C connects again and shows w, so mayRejoin lets it have its place back.
+func (w *memberReports) HandleLife(k int, has NodeSet) {
 	if w.config.Numbered(k) == nil {
 		return
 	}

@@ -171,7 +171,7 @@ func (p *party) act() {
 			has := p.w.carryOut(s, a.RecordStep)
 			p.w.say("  %v %s at %d: %s", a.Kind, a.Identity, a.Node, has.Stamp())
 			if a.Kind == nodeset.SetLife {
-				p.Kept(a.Node, has)
+				p.HandleLife(a.Node, has)
 			}
 		}
 	}

@@ -77,7 +77,7 @@ func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 	c := &flow.Request{Command: ps.Members.setStep(nil, s, run)}
 	switch {
 	case s.Kind == nodeset.SetLife:
-		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.Kept(n.Index, has) })
+		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.HandleLife(n.Index, has) })
 	case s.Kind != nodeset.SetRestore:
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
 		ps.Set.Logger.Info("quorate: node joins the set; it will vote after the guard time", "node", n.Addr)

@@ -135,8 +135,8 @@ func (r *reach) update(closed bool, missing *fault.Failure) (say bool) {
 	if r.armed = !closed && missing != nil; !r.armed {
 		return false
 	}
-	if gist := report.Gist(missing); gist != r.lastLine {
-		r.lastLine, say = gist, true
+	if key := report.LogKey(missing); key != r.lastLine {
+		r.lastLine, say = key, true
 		defer func() { r.pause = min(2*r.pause, longestPause) }()
 	}
 	r.timer.Reset(r.pause)

@@ -207,11 +207,11 @@ func (s *recorder) news(err error) *fault.Failure {
 	if len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, broke) {
 		return nil
 	}
-	gist := f.Error() + report.Gist(f)
-	if gist == s.lastWarned {
+	key := f.Error() + report.LogKey(f)
+	if key == s.lastWarned {
 		return nil
 	}
-	s.lastWarned = gist
+	s.lastWarned = key
 	return f
 }
 

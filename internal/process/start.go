@@ -63,9 +63,14 @@ func (c *Client) Step(now protocol.Time, a *Attempt, n *Name) (send []protocol.R
 	return a.Step(n)
 }
 
-// Sending prepares r when it is its turn to be sent. It returns false if r must
-// not be sent because it was withdrawn, or because it is a leave and the lease
-// has already ended.
+// Sending prepares a request that has waited for room at its node, when its turn
+// has come. A request that finds room at once does not pass through here: it is
+// sent as Step returned it. Sending returns false if r must not be sent any
+// more: it was withdrawn, or it is a leave and the lease has already ended.
+//
+// Otherwise r is brought up to date, because its lease counts from when it
+// leaves, not from when it began to wait. If nothing of the attempt has been sent
+// yet, the attempt begins now and gets a new T0. A leave is sent as it is.
 func (c *Client) Sending(now protocol.Time, a *Attempt, n *Name, r *protocol.Request) (ok bool) {
 	switch {
 	case r.Withdrawn:

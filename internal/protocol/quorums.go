@@ -45,7 +45,10 @@ func (q Quorums) Attested(nodes uint32) bool { return Most(q.Present, nodes) }
 // that no other node is left to ask.
 func (q Quorums) AllAttested(nodes uint32) bool { return q.Present&^nodes == 0 }
 
-// Any reports whether nodes include a majority of at least one of the sets.
+// Any reports whether nodes include a majority of at least one of the sets. It
+// is for the question whether a claim could be held: another client may know
+// only one of the sets, and admit its claim by that set alone. It must never be
+// used to admit a claim: that takes Met.
 func (q Quorums) Any(nodes uint32) bool {
 	return Most(q.Present, nodes) || q.Next != 0 && Most(q.Next, nodes)
 }
@@ -53,10 +56,12 @@ func (q Quorums) Any(nodes uint32) bool {
 // All returns the nodes that have a vote.
 func (q Quorums) All() uint32 { return q.Present | q.Next }
 
-// Agreed returns the ticket that a quorum gave a claim, or the highest ticket
-// if no quorum agrees yet. at maps each ticket to the nodes that gave it. Nodes
-// can differ: one whose fence is ahead gives a ticket of its own.
-func (q Quorums) Agreed(at map[Ticket]uint32) (t Ticket) {
+// DisplayTicket returns the ticket to show for another client's claim: the one at
+// which a quorum has it, or the highest one if no quorum agrees yet. at maps each
+// ticket to the nodes that have the claim at it. Nodes can differ: one whose
+// fence is ahead gives a ticket of its own. Only displays use the result. A
+// claim settles its own ticket by the rules in package lease.
+func (q Quorums) DisplayTicket(at map[Ticket]uint32) (t Ticket) {
 	for ticket, nodes := range at {
 		if q.Met(nodes) {
 			return ticket

@@ -15,8 +15,12 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 )
 
-// Gist returns the part of a failure whose change is worth a new log line.
-func Gist(f *fault.Failure) string {
+// LogKey returns a text by which a caller that keeps failing decides whether to
+// log f: only if the key differs from that of the failure it logged last. The key
+// has each node's address and error, without what differs from one try to the
+// next. So "10.0.0.1:40012->10.0.0.2:6379: connection refused" is logged once,
+// although the next try comes from port 40013. The text is not for people.
+func LogKey(f *fault.Failure) string {
 	var b strings.Builder
 	for _, n := range f.Nodes {
 		fmt.Fprintf(&b, "%s %s\n", n.Addr, stripVolatile(n.Err.Error()))

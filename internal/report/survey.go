@@ -158,9 +158,15 @@ func (r *Node) shard() string {
 	return r.Server + " (" + of + ")"
 }
 
-// worsen replaces each field of r by the worse of r's and o's value. A reader
-// acts on the worst value of each field, so the result may match no single
-// bucket.
+// worsen makes r as bad as o where o is worse. merge calls it to combine the
+// reports of several buckets about one node. A reader acts on the worst value
+// of each field, so the result may match no single bucket: r may get the round
+// trip of one bucket and the error of another.
+//
+// Only the fields below are compared. All others stay r's: they describe the
+// server or the node (Version, Role, Fsync, Eviction, Membership, Replicas,
+// Keys, Memory, Retained), or merge sets them itself (Addr, Buckets, Shards,
+// Warnings).
 func (r *Node) worsen(o *Node) {
 	if r.Err == nil {
 		r.Err = o.Err

@@ -202,10 +202,18 @@ type Info struct {
 	RoundTrip time.Duration // the round trip of the first command
 }
 
-// Run identifies the data in the server's memory. It changes when the process
-// restarts, and when a replication replaces the data with another master's: a
-// master that was a replica for a while has lost whatever that other master did
-// not have.
+// Run identifies the data in the server's memory: as long as Run stays the same,
+// no restart and no replication has replaced the data. A client tells the node its run when it connects.
+// If it differs from the run in the node's marker, the node begins a new
+// incarnation.
+//
+// RunID alone is not enough. It changes when the process restarts, but not when
+// a replication replaces the data with another master's. For example, a server
+// with RunID r is a replica of another master for a minute, and then a master
+// again. It has lost whatever that master did not have. RunID is still r, but
+// Former has changed, so Run is "r+" and Former.
+//
+// Run is empty if the server does not tell its RunID.
 func (i *Info) Run() string {
 	if i.RunID == "" || i.Former == "" {
 		return i.RunID

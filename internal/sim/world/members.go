@@ -84,7 +84,7 @@ func (l *Link) stepped(m *Message) {
 	if m.kept != nil {
 		m.kept(&m.set)
 	} else if m.step.Kind == nodeset.SetLife {
-		l.Proc.Members.Kept(l.No, m.set)
+		l.Proc.Members.HandleLife(l.No, m.set)
 		l.Proc.Regroup()
 	}
 }
