@@ -331,22 +331,3 @@ func (l *Link) waits() time.Duration {
 	}
 	return time.Duration(l.Proc.World.Now - l.unanswered[0].sent)
 }
-
-// WouldPush: another claim's request is all it takes for f to be first here.
-func (n *Node) WouldPush(f *Participant) bool {
-	for i, c := range n.Model.Claims(n.Millis(n.World.Now)) {
-		if i == 0 && f.Att != nil {
-			return c.ID == f.Att.State.ID && !c.Voted
-		}
-	}
-	return false
-}
-
-// Deliver ends what keep began: the pushes that were kept back arrive.
-func (n *Node) Deliver() {
-	n.Keep = nil
-	for _, o := range n.kept {
-		n.Push(o)
-	}
-	n.kept = nil
-}
