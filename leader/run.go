@@ -114,6 +114,7 @@ func (e *Election) startRun() error {
 	return nil
 }
 
+// endRun undoes startRun. The Election has no term by then: see lead.
 func (e *Election) endRun() {
 	e.mu.Lock()
 	e.running = false

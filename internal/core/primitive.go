@@ -47,7 +47,7 @@ func (*NoCopy) Unlock() {}
 // primitive. Without options it returns the Quorum's own settings, which must
 // not be changed. It panics if an option is wrong or contradicts another one,
 // which is a programming error.
-func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
+func Override[O any](q *Quorum, constructor string, opts []O) *setup.Settings {
 	if len(opts) == 0 {
 		return &q.Set
 	}
@@ -57,7 +57,7 @@ func Override[O any](q *Quorum, primitive string, opts []O) *setup.Settings {
 		err = set.Check()
 	}
 	if err != nil {
-		panic("quorate: " + primitive + ": " + err.Error())
+		panic("quorate: " + constructor + ": " + err.Error())
 	}
 	return &set
 }

@@ -149,9 +149,9 @@ func (r *Register) read(ctx context.Context, op lease.RegisterOp, watch protocol
 	return i.record(), nil
 }
 
-// version returns the version of the seq-th write of the hold. Number 0 is for
-// the value that Open records again: what the hold itself records must be
-// later.
+// version returns the version of the seq-th write of the hold. Version.Seq 0 is
+// left for the value that Open records again (lease.RegisterOp.Adopt). What the
+// hold itself records must be later, so its first write has Version.Seq 1.
 func (h Hold) version(seq uint64) protocol.Version {
 	return protocol.Version{Ticket: h.a.claim.State.Ticket(), ID: h.a.claim.State.ID, Seq: seq + 1}
 }

@@ -45,7 +45,9 @@ type Run struct {
 	Within     time.Duration // see RunIO.Lock
 	Succession bool          // it is the record of SuccessorName
 	Version    protocol.Version
-	// Called after an open; returns the value to put, or nil for none.
+	// Opened is called with what is recorded: after the open, and again after each
+	// put. It returns the value to put next, or nil if there is none; in the end
+	// it must return nil. It may itself be nil.
 	Opened func(found protocol.Stored) *protocol.Stored
 }
 
@@ -72,7 +74,11 @@ func (r *Run) Decide(io RunIO) bool {
 // then on no earlier hold can record anything.
 // Invariant: what an open has found on a minority is put again under the new
 // run's version before any caller gets it (RuleAdopt).
+//
+// Open reports whether all of that was decided. If not, the run may have been
+// superseded, or too few nodes answered.
 func (r *Run) Open(io RunIO, v protocol.Version) bool {
+	// Adopt puts under number 0, so a value of the run's own gets a higher one.
 	r.Version = protocol.Version{Ticket: v.Ticket, ID: v.ID, Seq: 1}
 	found, ok := io.Do(RegisterOp{
 		Op: protocol.OpOpen, Stored: protocol.Stored{Version: r.Version}, Succession: r.Succession,

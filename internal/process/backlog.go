@@ -26,7 +26,7 @@ func ClassOf(phase lease.Phase, op protocol.Op) protocol.Class {
 // cannot reorder the requests of one claim.
 type Backlog[T any] struct {
 	queues [protocol.Classes]fifo.Queue[T]
-	turn   int
+	turn   int           // how many requests below Renewals were taken: an index into turns
 	wait   atomic.Uint32 // the classes that have requests waiting, a bit for each
 }
 

@@ -41,23 +41,25 @@ type dialer struct {
 	cfg     Config
 	cluster *redis.ClusterClient          // see quiet; nil if the node is not a cluster
 	asker   *asker                        // asks the Sentinels; nil if the node is not a Sentinel set
-	at      atomic.Pointer[redis.Options] // options of the server that the connection goes to
+	at      atomic.Pointer[redis.Options] // see options
 	probes  sync.WaitGroup                // parallel attempts besides run's; they end with their context
 }
 
-// to returns the options of the server that the connection, or the next one,
-// goes to.
-func (d *dialer) to() *redis.Options { return d.at.Load() }
+// options returns the options for the connection, or for the next one. For a
+// cluster they are those of the slot's master, and nil before the first aim. For
+// a Sentinel set, Addr is the name of the set: the Sentinels say where the
+// master is.
+func (d *dialer) options() *redis.Options { return d.at.Load() }
 
 // name returns how errors refer to the node.
 func (d *dialer) name() string {
 	switch {
 	case d.asker != nil:
 		return "the master that the Sentinels name"
-	case d.to() == nil:
+	case d.options() == nil:
 		return "the master of a slot"
 	}
-	return d.to().Addr
+	return d.options().Addr
 }
 
 // opened is a new connection to a node, and what its login needs.
@@ -80,7 +82,7 @@ func (d *dialer) open(ctx context.Context, timeout time.Duration) (*opened, erro
 }
 
 func (d *dialer) dial(ctx context.Context, timeout time.Duration) (*opened, error) {
-	o := d.to()
+	o := d.options()
 	dialing, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	nc, addr, err := d.reach(dialing, o, timeout)
@@ -116,7 +118,7 @@ func (d *dialer) reach(ctx context.Context, o *redis.Options, timeout time.Durat
 // no error says so: a server with TLS ends the connection, and a server without
 // TLS waits for the end of a line.
 func (d *dialer) advise(err error) error {
-	encrypted := d.to() != nil && d.to().TLSConfig != nil
+	encrypted := d.options() != nil && d.options().TLSConfig != nil
 	op, _ := errors.AsType[*net.OpError](err)
 	unresolved, _ := errors.AsType[*net.DNSError](err)
 	_, answered := errors.AsType[resp.Error](err)

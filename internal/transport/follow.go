@@ -93,7 +93,7 @@ func (d *dialer) slotMaster(ctx context.Context) (*redis.Client, error) {
 // the slots every ten seconds. A command notices a move at once: see elsewhere.
 func (d *dialer) hasMoved(ctx context.Context) bool {
 	client, err := d.slotMaster(ctx)
-	return err == nil && client.Options().Addr != d.to().Addr
+	return err == nil && client.Options().Addr != d.options().Addr
 }
 
 // elsewhere returns why a connection that received this answer must end, or nil

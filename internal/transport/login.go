@@ -102,7 +102,7 @@ var ErrCredentials = errors.New("the client's provider of credentials is asked a
 
 // provided reports whether the credentials of the next connection may differ.
 func (d *dialer) provided() bool {
-	o := d.to()
+	o := d.options()
 	return o != nil && (o.StreamingCredentialsProvider != nil || o.CredentialsProviderContext != nil ||
 		o.CredentialsProvider != nil)
 }

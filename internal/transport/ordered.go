@@ -55,8 +55,9 @@ type refusal struct {
 	err error
 }
 
-// pushes tracks where pushes come from. Only run touches it, and while a
-// connection is up its reader does too.
+// pushes tracks where pushes come from. called and up belong to the goroutine
+// that subscribes: that of listen while there is a listener, else the reader of
+// the connection, and run between connections. The other fields belong to run.
 type pushes struct {
 	called   bool               // Subscribed or PushDown has been called
 	up       bool               // Subscribed was called last

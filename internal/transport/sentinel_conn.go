@@ -97,6 +97,9 @@ func (c *sentinelConn) question(name string, login []loginStep) (string, error) 
 	case len(v) != 2:
 		return "", errNoAddress
 	}
+	// Answers are compared as text when they are counted, so a host has one
+	// spelling here. The text also goes to a Dialer and into errors, so it must
+	// have no spaces or control characters.
 	host, port := strings.ToLower(string(v[0].Str)), string(v[1].Str)
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || host == "" ||
