@@ -180,7 +180,7 @@ func (q *Quorum) closeOwn() {
 // answered.
 //
 // Bootstrap returns [ErrNoQuorum] unless every node answers before ctx is done
-// and within ten node timeouts. It returns [ErrInvalid] if a node belongs to
+// and within 20 node timeouts, or longer if the nodes are far away. It returns [ErrInvalid] if a node belongs to
 // another set or if two addresses lead to the same server, and [ErrClosed]
 // after Close. If two calls have different lists with a node in common, one of
 // them fails. Several processes may call Bootstrap at the same time.

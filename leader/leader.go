@@ -98,10 +98,10 @@ type term struct {
 //
 // Options: [WithID], [WithPriority], [WithValue], [WithOneTerm],
 // [quorate.WithTTL], [quorate.WithNodeTimeout], [quorate.WithMaxHold],
-// [quorate.WithoutRenewal] and [quorate.WithWarning]. The last five default to the settings of q. New
-// panics if an option is invalid or nil. Every call reports an invalid name
+// [quorate.WithoutRenewal] and [quorate.WithWarning]. The last five default to
+// the settings of q. New panics if an option is invalid or nil. Every call reports an invalid name
 // (empty, longer than 1024 bytes, or with braces), ID (longer than [MaxID], not
-// UTF-8) or value (longer than [MaxValue], not UTF-8).
+// UTF-8; see also [WithPriority]) or value (longer than [MaxValue], not UTF-8).
 func New(q *quorate.Quorum, name string, opts ...quorate.LeaderOption) *Election {
 	c := core.CoreOf(q).For(name)
 	set := apply(c, opts)

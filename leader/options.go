@@ -119,7 +119,8 @@ func WithValue(value string) quorate.LeaderOption {
 // candidate is waiting. The candidates need WithPriority or [WithID]; without
 // WithPriority the priority is 0. A leader that dies or loses its term hands
 // over to nobody, so the next in line leads. Priorities never end a term: see
-// [Election.Outranked].
+// [Election.Outranked]. With this option the ID must have at most 200 bytes, all
+// printable, so that others can see it.
 func WithPriority(n int) quorate.LeaderOption {
 	return own{set: func(s *settings) { s.priority, s.ranked = n, true }}
 }

@@ -139,3 +139,27 @@ func TestCandidatesAreShown(t *testing.T) {
 		require.Empty(t, shown(leader.WithID(strings.Repeat("x", 201))).ID)
 	})
 }
+
+// A process that resigns because it was told to stop has a context that is done.
+// The best candidate leads all the same.
+func TestPriorityAfterTheEndOfTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl = time.Second
+		n := nodes(t)
+		q := n.Quorum(e2e.Timing(ttl))
+		a := leader.New(q, "e", leader.WithID("a"), leader.WithPriority(1))
+		es, m := fleet(t, n, e2e.Timing(ttl), "b")
+		best := leader.New(q, "e", leader.WithID("best"), leader.WithPriority(2))
+		require.NoError(t, a.Campaign(soon(t), ""))
+		led := line(t, m, a, es[0], best)
+		time.Sleep(ttl) // by then a knows that others wait
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		_ = a.Resign(done)
+		require.NoError(t, e2e.Receive(t, led[2]))
+		require.Empty(t, led[1])
+		require.NoError(t, best.Resign(soon(t)))
+		require.NoError(t, e2e.Receive(t, led[1]))
+		require.NoError(t, es[0].Resign(soon(t)))
+	})
+}

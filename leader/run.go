@@ -249,6 +249,8 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 // Resign returns [quorate.ErrInvalid] while [Election.Run] is running. It
 // returns [quorate.ErrNoQuorum] if too few nodes confirmed within the node
 // timeout or before ctx was done, but even then the participant has resigned.
+// With [WithPriority] and a waiting candidate, Resign reads the queue first,
+// which takes one node timeout at most, whether or not ctx is done.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.WrapError("resign", e.name, e.resign(ctx))
@@ -262,7 +264,7 @@ func (e *Election) resign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := e.handOver(ctx, t); err != nil {
+	if err := e.handOver(context.WithoutCancel(ctx), t); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)

@@ -54,8 +54,11 @@ func (g *Group) UnlockContext(ctx context.Context) error {
 		}
 		return h.lease.Hold().Released(ctx)
 	})
-	if lost == nil {
+	switch {
+	case lost == nil:
 		return err
+	case err == nil:
+		return lost
 	}
 	return errors.Join(lost, err)
 }

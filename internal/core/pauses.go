@@ -29,7 +29,8 @@ type pauses struct {
 	mu      sync.Mutex
 	ended   bool
 	all     map[transport.Command]paused
-	refused map[*peers.Node]refused // after end
+	refused map[*peers.Node]refused   // after end
+	logged  map[*peers.Node]time.Time // when a refusal of the node was last logged
 }
 
 type paused struct {
@@ -94,6 +95,13 @@ func (p *pauses) refuse(n *peers.Node, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.ended {
+		if time.Since(p.logged[n]) < 10*time.Second { // a node may refuse the leaves of 100,000 claims
+			return
+		}
+		if p.logged == nil {
+			p.logged = map[*peers.Node]time.Time{}
+		}
+		p.logged[n] = time.Now()
 		go n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires", "node", n.Addr, "error", err)
 		return
 	}

@@ -71,7 +71,8 @@ func (w *Watch) Close() {
 
 // end ends the watch on the nodes, once, without waiting for them. It is called
 // when the goroutine of the watch ends, and when the Quorum closes. A node also
-// drops a watch by itself after at most two ttl.
+// drops the watches of a record by itself, at most two ttl after the last of
+// them was renewed, or when it tells them of a change.
 func (w *Watch) end() {
 	q, t := w.r.q, w.terms
 	if !q.watches.drop(t.ID) {

@@ -210,7 +210,7 @@ func TestLeaderFleet(t *testing.T) {
 
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	terms, err := judgeTerms(f.logs)
+	terms, err := judgeTerms(f.logs, false)
 	require.NoError(t, err)
 	for _, how := range slices.Sorted(maps.Keys(took)) {
 		ds := took[how]

@@ -157,7 +157,7 @@ func TestLeaderTransfers(t *testing.T) {
 	f.goHome()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	terms, err := judgeTerms(f.logs)
+	terms, err := judgeTerms(f.logs, true)
 	require.NoError(t, err)
 	for how, ds := range took {
 		slices.Sort(ds)

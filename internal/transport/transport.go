@@ -41,7 +41,7 @@ type Transport interface {
 	Reconnect(cause error)
 	// Close waits until the node has answered everything, but not longer than
 	// ctx. The rest gets ErrClosed. When Close returns, no goroutine of the
-	// transport is left and no Reply will be called, save for commands appended
+	// transport is left, unless a cluster client hangs, and no Reply will be called, save for commands appended
 	// after Close. The error says how many commands were left unanswered.
 	Close(ctx context.Context) error
 }
