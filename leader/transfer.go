@@ -85,9 +85,9 @@ func withID(all []candidate, id string) *candidate {
 // ID: see [WithID]. If several candidates have this ID and the same priority,
 // the last in line leads, because the others may belong to a process that was
 // killed and restarted. If they have different priorities, the first of them
-// leads. Candidates ahead of it go to the end of the queue, which takes a few
-// round trips. If the chosen candidate dies or stops waiting before it leads, the next
-// in line leads, after one TTL at most.
+// leads. Candidates ahead of it go to the end of the queue, one after the other,
+// and each takes two round trips. If the chosen candidate dies or stops waiting
+// before it leads, the next in line leads, after one TTL at most.
 //
 // While [Election.Run] is running, TransferTo ends the context of
 // OnStartedLeading, with the cause [quorate.ErrReleased], and returns. Run
@@ -116,27 +116,31 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 
 // transfer ends t in favor of next.
 func (e *Election) transfer(ctx context.Context, t *term, next *candidate) error {
-	e.mu.Lock()
-	ours, drain := e.term == t, t.drain
-	switch {
-	case !ours:
-	case drain != nil:
-		t.next = next
-		drain()
-	default:
-		e.term = nil
-	}
-	e.mu.Unlock()
-	switch {
-	case !ours:
-		return &fault.Failure{Err: fault.ErrNotHeld}
-	case drain != nil:
-		return nil
+	if taken, err := e.choose(t, next); !taken {
+		return err
 	}
 	if err := e.end(t, next); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)
+}
+
+// choose takes the term t from the Election, or leaves it to Run: then it ends
+// the context of OnStartedLeading, and Run hands over to next. It fails if t is
+// no longer the current term.
+func (e *Election) choose(t *term, next *candidate) (taken bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.term != t:
+		return false, &fault.Failure{Err: fault.ErrNotHeld}
+	case t.drain != nil:
+		t.next = next
+		t.drain()
+		return false, nil
+	}
+	e.term = nil
+	return true, nil
 }
 
 // Outranked reports whether a candidate with a higher priority than that of
@@ -198,11 +202,11 @@ func (e *Election) handOver(ctx context.Context, t *term) error {
 	return e.end(t, next)
 }
 
-// stepsBack reports whether the last leader has chosen another claim that is
-// waits behind. What cannot be read within a round trip does not count. Nothing
-// is read if no claim waits behind this one: the chosen one is known to a node
-// that votes for this one, and a node tells with its vote whether others wait.
-// Participants with neither an ID nor a priority don't read either.
+// stepsBack reports whether the last leader has chosen another claim, which
+// waits behind this one. If the record cannot be read within a round trip, this
+// claim leads. Nothing is read if no claim waits behind this one: a node that
+// votes for this claim knows the chosen one, and says with its vote whether
+// others wait. Participants with neither an ID nor a priority don't read either.
 func (e *Election) stepsBack(ctx context.Context, l *core.Lease) bool {
 	if e.own == e.spec || !l.Hold().HoldState().Waiters {
 		return false

@@ -200,8 +200,7 @@ func (t *contacts) Wants(i int) bool {
 func (t *contacts) reached() bool {
 	up := t.config.numbers(func(k *Member) bool {
 		n := &t.members[k.Number]
-		return n.up &&
-			n.fault == SetFits
+		return n.up && n.fault == SetFits
 	})
 	return t.config.Quorums().Met(up)
 }
