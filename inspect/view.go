@@ -70,7 +70,8 @@ func look(
 // queues asks every node for the claims of a name. A node pushes to the owner
 // of the claim with the ticket evicted that its hold ends; 0: to none.
 func queues(
-	ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket, skip func(s *core.NodeAnswer) error,
+	ctx context.Context, q core.Onlooker, name string, most int, evicted protocol.Ticket,
+	skip func(s *core.NodeAnswer) error,
 ) (v view, err error) {
 	said, sets, err := q.Ask(ctx, func(dst []byte, s *core.NodeAnswer, keys func(string) script.Keys) []byte {
 		if skip(s) != nil {

@@ -143,8 +143,8 @@ func (e *Election) choose(t *term, next *candidate) (taken bool, err error) {
 	return true, nil
 }
 
-// Outranked reports whether a candidate with a higher priority than that of
-// this leader is waiting: see [WithPriority]. A leader can call it between two
+// Outranked reports whether a candidate with a higher priority than this
+// leader is waiting: see [WithPriority]. A leader can call it between two
 // pieces of its work, and then resign, or return from OnStartedLeading. Nodes
 // are asked only if the leader knows that a claim is waiting, which it learns
 // within TTL/3. Outranked returns [quorate.ErrNotHeld] if this participant does

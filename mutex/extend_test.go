@@ -97,7 +97,7 @@ func TestExtendWithoutQuorum(t *testing.T) {
 		var e *quorate.Error
 		require.ErrorAs(t, err, &e)
 		assert.Equal(t, "extend", e.Op)
-		assert.Zero(t, e.Votes, "leases of before are no votes for the renewal")
+		assert.Zero(t, e.Votes, "earlier leases are no votes for the renewal")
 		require.Len(t, e.Nodes, 3)
 		for _, n := range e.Nodes {
 			assert.ErrorContains(t, n.Err, "has not answered")

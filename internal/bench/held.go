@@ -246,7 +246,7 @@ func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) er
 func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
-		Title: fmt.Sprintf("1 client, %d permits in use beside, N=5", k), Show: []string{report.Mean, report.NodeTime},
+		Title: fmt.Sprintf("1 client, %d permits already in use, N=5", k), Show: []string{report.Mean, report.NodeTime},
 		open: func(ctx context.Context, st *stage) error {
 			n, err := st.start(5)
 			if err != nil {

@@ -110,7 +110,7 @@ func countLocks(ctx context.Context, n *servers.Counted, l libraries.Library) (r
 func countedPermits(k int) bench {
 	return bench{
 		Name: "instructions/permit/" + strconv.Itoa(k), Group: "instructions",
-		Title: fmt.Sprintf("1 client, N=1, %d permits in use beside", k), Show: []string{report.BothCount},
+		Title: fmt.Sprintf("1 client, N=1, %d permits already in use", k), Show: []string{report.BothCount},
 		open: func(ctx context.Context, st *stage) error {
 			n, err := counting(ctx, st)
 			if err != nil {

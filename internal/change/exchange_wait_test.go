@@ -34,7 +34,7 @@ func TestAMajorityHasItsMoveOnDisk(t *testing.T) {
 	staysSaved(t)
 	learning := change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2))
 	e := decided(change.Exchange{}, 1, learning)
-	assert.False(t, e.Saves(0), "the set of before goes on to count")
+	assert.False(t, e.Saves(0), "the old set still counts")
 	e.Decided(change.Join(learning, ballot(3)))
 	assert.True(t, e.Saves(0))
 	assert.False(t, e.Saves(3), "D enters")
@@ -69,7 +69,7 @@ func TestAMajorityServesAtOneMoment(t *testing.T) {
 	assert.True(t, e.Next(protocol.Time(3*exchangeWait)))
 }
 
-// The wait begins when a majority of the set of before has moved, whatever the
+// The wait begins when a majority of the old set has moved, whatever the
 // new nodes do, and later moves prolong nothing.
 func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	t.Parallel()
@@ -103,7 +103,7 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.Equal(t, exchangeWait, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 
-// The clocks of two nodes may differ by the skew: a claim at nodes of before may
+// The clocks of two nodes may differ by the skew: a claim at old nodes may
 // have a ticket ahead of ours by it, and one at new nodes a ticket behind. With
 // a skew of 300 ms the wait is 600 ms longer, whatever is changed meanwhile.
 func TestTheWaitHasTwiceTheSkew(t *testing.T) {

@@ -102,7 +102,8 @@ func (p *pauses) refuse(n *peers.Node, err error) {
 			p.logged = map[*peers.Node]time.Time{}
 		}
 		p.logged[n] = time.Now()
-		go n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires", "node", n.Addr, "error", err)
+		go n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires",
+			"node", n.Addr, "error", err)
 		return
 	}
 	if p.refused == nil {

@@ -94,7 +94,8 @@ func (r *repairer) log(node int, rep *repair.Report, err error) {
 	addr := r.q.Nodes.At(node).Addr
 	if err == nil {
 		if rep.Names > 0 {
-			r.q.Set.Logger.Info("quorate: node got back the records that it had lost", "node", addr, "records", rep.Names)
+			r.q.Set.Logger.Info("quorate: node got back the records that it had lost",
+				"node", addr, "records", rep.Names)
 		} else { // a new node, too, which has lost nothing
 			r.q.Set.Logger.Debug("quorate: node has caught up; there was nothing to bring back", "node", addr)
 		}

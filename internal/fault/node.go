@@ -145,7 +145,9 @@ const (
 // text that is listed by mistake would fail a Lock that could have succeeded.
 func Permanent(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted ||
-		errors.Is(err, ErrTooOld) || errors.Is(err, ErrSentinel) || errors.Is(err, transport.ErrNoMaster) || errors.Is(err, ErrNoInfo) || errors.Is(err, ErrClusterMode) || ClusterMode(err) {
+		errors.Is(err, ErrTooOld) || errors.Is(err, ErrSentinel) ||
+		errors.Is(err, transport.ErrNoMaster) || errors.Is(err, ErrNoInfo) ||
+		errors.Is(err, ErrClusterMode) || ClusterMode(err) {
 		return true
 	}
 	if _, wrong := errors.AsType[*SetError](err); wrong {

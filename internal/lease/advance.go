@@ -22,7 +22,7 @@ import (
 // A votes for the claim, and B's answer with a second vote arrives. Two nodes
 // have T, so settle makes the claim Waiting, and wait finds two votes and makes
 // it Holding. Its deadline is when the first of the two leases ends. C has not
-// answered, so sendDue sends it nothing. The order of the phases is that of the
+// answered, so sendDue sends it nothing. The phases have the order of the
 // rules, so one event may take a claim from Joining to Holding. sendDue comes
 // last: it must not renew a claim that has just been lost, nor ask for a vote
 // that has just been counted.

@@ -36,7 +36,7 @@ func TestWeSlept(t *testing.T) {
 		assert.True(t, c.receive(nodes/2), "a majority does not jump")
 		require.Equal(t, []ClockEventKind{ClockAsk, ClockStood, ClockEarly}, c.kinds()[:3])
 		assert.False(t, c.Open())
-		assert.False(t, c.Read(nodes-1, late), "an answer of before the sleep")
+		assert.False(t, c.Read(nodes-1, late), "an answer from before the sleep")
 		for i := range nodes {
 			assert.True(t, c.receive(i), "node %d", i)
 		}
@@ -73,7 +73,7 @@ func TestSlept(t *testing.T) {
 	c.Slept(woke)
 	assert.Equal(t, []ClockEvent{{Kind: ClockEarly, Nodes: 7, By: time.Second}}, c.Out, "or too little")
 	c.kinds()
-	assert.False(t, c.Read(1, late), "an answer of before the sleep")
+	assert.False(t, c.Read(1, late), "an answer from before the sleep")
 	assert.True(t, c.receive(1))
 	assert.True(t, c.receive(2))
 	assert.False(t, c.receive(0))

@@ -186,7 +186,8 @@ func (r *Recording) promises() (goesOn bool) {
 		switch {
 		case a.Promised > r.ballot: //mutant:RuleSetPromised
 			return r.ends(RecordSuperseded)
-		case a.Phase == SetRecorded && !r.Forgotten && r.same(a.Config): // another client has just recorded this list
+		case a.Phase == SetRecorded && !r.Forgotten && r.same(a.Config):
+			// Another client has just recorded this list.
 			return r.ends(RecordSuperseded)
 		case a.Phase == SetRecorded:
 			if !r.Forgotten || !a.Config.Kin(r.Config) || a.Identity != r.identity(a.i) ||

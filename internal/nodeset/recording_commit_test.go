@@ -32,7 +32,7 @@ func TestACommitThatIsLostComesWithTheNextConnection(t *testing.T) {
 }
 
 // A node that has got its commit may have voted since. If it comes back with a
-// file of before the commit, it has lost its data like any other: it begins a
+// file from before the commit, it has lost its data like any other: it begins a
 // guard time.
 func TestACommitComesOnce(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestACommitAtAnotherBallotIsNotRepeated(t *testing.T) {
 }
 
 // What a node has accepted of a list is not void as this client's list has
-// another set: the node has to be of that list.
+// another set: it must be a node of that list.
 func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 	t.Parallel()
 	w := blank().serve(setOf(1, abc...), "A")

@@ -80,7 +80,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 			file = bad.Set()
 		case !forgot || r.IntN(2) == 0:
 			forgot = forgot || voted
-			if n == 22 { // FLUSHALL: it is the same run, with the connections of before
+			if n == 22 { // FLUSHALL: the run and its connections stay
 				w.lose("C")
 				break
 			}
@@ -102,7 +102,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 		voted = voted || recorded > 1 && w.votes("C")
 		require.False(t, forgot && w.votes("C"), "seed %d: it has forgotten what it voted for", seed)
 	}
-	for _, p := range clients { // a node refuses each request of before
+	for _, p := range clients { // a node refuses each earlier request
 		for i := range p.conns {
 			p.drop(i)
 		}

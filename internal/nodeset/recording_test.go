@@ -187,7 +187,7 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 	t.Parallel()
 	const c = nodeset.Seed + 2
 	for what, forgets := range map[string]func(w *world, a, b *party) *recording{
-		"it comes back with a file of before the commit, whose answer was lost": func(w *world, a, b *party) *recording {
+		"it comes back with a file from before the commit, whose answer was lost": func(w *world, a, b *party) *recording {
 			r := a.recording(true, nodeset.SetCommit)
 			file := w.at("C").Set()
 			w.carryOut(w.at("C"), r.Out[2])
@@ -198,7 +198,7 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 			a.settle(t)
 			return r
 		},
-		"it comes back with a file of before it has accepted": func(w *world, a, b *party) *recording {
+		"it comes back with a file from before it has accepted": func(w *world, a, b *party) *recording {
 			first := a.recording(true, nodeset.SetCommit)
 			r := b.recording(true, nodeset.SetAccept)
 			file := w.at("C").Set()
@@ -208,7 +208,7 @@ func TestTheOperatorsWordIsNotForANodeThatForgets(t *testing.T) {
 			b.connect(c)
 			return r
 		},
-		"it comes back with a file of before it has voted, and another node's answer is late": func(w *world, a, b *party) *recording {
+		"it comes back with a file from before it has voted, and another node's answer is late": func(w *world, a, b *party) *recording {
 			r := b.recording(true, nodeset.SetAccept)
 			var answers []nodeset.NodeSet
 			steps := r.Out

@@ -121,7 +121,8 @@ func (s *recorder) notRecorded(last error) error {
 	// All are connected and blank, so the reason is what the last attempt has met.
 	f.Err = fmt.Errorf("%w: the nodes have not recorded their set in time; try again", fault.ErrNoQuorum)
 	if s.longestAnswer() > s.ps.Set.NodeTimeout {
-		f.Err = fmt.Errorf("%w: the nodes are far away and have not recorded their set in time; raise WithNodeTimeout", fault.ErrNoQuorum)
+		f.Err = fmt.Errorf("%w: the nodes are far away and have not recorded their set in time; raise WithNodeTimeout",
+			fault.ErrNoQuorum)
 	}
 	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
 		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)

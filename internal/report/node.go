@@ -36,7 +36,7 @@ type Node struct {
 	Membership string // its role in the set; empty if unknown
 	Server     string // the server that the connection goes to
 	Buckets    []int  // of a shard: its buckets
-	Shards     []Node // of a cluster: its servers that have buckets; the other fields combine these, see worsen
+	Shards     []Node // of a cluster: its servers that have buckets; worsen combines their fields
 
 	Keys     int // in the server's database; 0 if it has several
 	Memory   int // that the server uses, in bytes

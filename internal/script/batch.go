@@ -34,7 +34,8 @@ func Kind(t *protocol.Terms, r protocol.Request) uint64 {
 // is the channel for pushes. The link calls it with its lock held, so it must
 // not block.
 func AppendBatch(
-	dst []byte, marker string, guard, retention time.Duration, owner string, kind uint64, keys, args []byte, nKeys, nArgs int,
+	dst []byte, marker string, guard, retention time.Duration, owner string,
+	kind uint64, keys, args []byte, nKeys, nArgs int,
 ) []byte {
 	dst = resp.AppendArray(dst, 3+1+nKeys+4+nArgs)
 	dst = resp.AppendString(dst, "EVALSHA")

@@ -137,8 +137,8 @@ func Hostname() string {
 // to a candidate of an election. Neither the ID nor a note contains a tab.
 func Candidate(id string, priority int) string { return fmt.Sprintf("\t%d\t%s\t", priority, id) }
 
-// ParseCandidate is the inverse of Candidate. If the owner is not that of a
-// candidate, the ID is "".
+// ParseCandidate is the inverse of Candidate. If the owner is not a
+// candidate's, the ID is "".
 func ParseCandidate(owner string) (id string, priority int) {
 	if parts := strings.Split(owner, "\t"); len(parts) == 4 {
 		priority, _ = strconv.Atoi(parts[1])

@@ -41,8 +41,8 @@ func proposals() (all []*nodeset.Configuration) {
 	return append(all, second, third, longer)
 }
 
-// The register of the set and the marker are those of the reference node: what
-// it keeps after each step, and which requests the node refuses then.
+// A node keeps the same register of the set and the same marker after each step
+// as the reference node, and refuses the same requests.
 func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)

@@ -104,8 +104,8 @@ var listerLosesData = generator{
 }
 
 // rolling: all nodes lose their data, one after the other, each as soon as an
-// onlooker finds that one more node may be restarted. The run of one name is
-// under way for long, and that of another one has to be decided. When a node's
+// onlooker finds that one more node may be restarted. The run of one name
+// takes long, and a minority has the value of another name. When a node's
 // guard time ends another node may hang for a moment. One process holds a lock
 // all the while, and others wait for it. No process reads a record. No name is
 // forgotten, the hold is not lost, and each node is caught up soon after its

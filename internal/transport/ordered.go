@@ -56,8 +56,8 @@ type refusal struct {
 }
 
 // pushes tracks where pushes come from. called and up belong to the goroutine
-// that subscribes: that of listen while there is a listener, else the reader of
-// the connection, and run between connections. The other fields belong to run.
+// that subscribes: listen's while there is a listener, else the connection's
+// reader, and run's between connections. The other fields belong to run.
 type pushes struct {
 	called   bool               // Subscribed or PushDown has been called
 	up       bool               // Subscribed was called last

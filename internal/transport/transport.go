@@ -41,8 +41,8 @@ type Transport interface {
 	Reconnect(cause error)
 	// Close waits until the node has answered everything, but not longer than
 	// ctx. The rest gets ErrClosed. When Close returns, no goroutine of the
-	// transport is left, unless a cluster client hangs, and no Reply will be called, save for commands appended
-	// after Close. The error says how many commands were left unanswered.
+	// transport is left, unless a cluster client hangs, and no Reply will be
+	// called, except for commands appended after Close. The error says how many commands were left unanswered.
 	Close(ctx context.Context) error
 }
 
