@@ -179,10 +179,11 @@ func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
 	return candidates(queue, t.lease.Hold().ID()), err
 }
 
-// handOver ends the term. Its successor is the candidate that TransferTo has
-// chosen, or with WithPriority the best one. The queue is read now: while
-// OnStartedLeading was finishing its work, the chosen candidate may have been
-// restarted, and then it has another claim.
+// handOver ends the term. Its successor is the candidate that TransferTo chose
+// while Run was running, or with WithPriority the best one. The queue is read
+// now: while OnStartedLeading was finishing its work, the chosen candidate may
+// have been restarted, and then it has another claim. If the queue cannot be
+// read, the term ends all the same.
 func (e *Election) handOver(ctx context.Context, t *term) error {
 	next := t.next
 	if next != nil || e.set.ranked && t.lease.Hold().HoldState().Waiters {
@@ -207,6 +208,8 @@ func (e *Election) handOver(ctx context.Context, t *term) error {
 // claim leads. Nothing is read if no claim waits behind this one: a node that
 // votes for this claim knows the chosen one, and says with its vote whether
 // others wait. Participants with neither an ID nor a priority don't read either.
+// If it reports true, it has remembered the chosen claim in e.stepped, and the
+// caller must release l and queue again.
 func (e *Election) stepsBack(ctx context.Context, l *core.Lease) bool {
 	if e.own == e.spec || !l.Hold().HoldState().Waiters {
 		return false

@@ -268,8 +268,10 @@ func (set *buckets) survey(ctx context.Context) (report.Survey, error) {
 }
 
 // Queue returns the claims that a majority of the nodes may have, in the order
-// of the highest ticket that a node shows for each. It waits for a majority
-// only. Nodes report only the first hundred claims.
+// of the highest ticket that a node shows for each, the holder's among them. A
+// node that has not answered, or that may have forgotten claims, counts as having
+// every claim. Queue waits for a majority only. Nodes report only the first
+// hundred claims.
 func (o Onlooker) Queue(ctx context.Context, name string) ([]script.Claim, error) {
 	if err := o.q.Members.Await(ctx, true); err != nil {
 		return nil, err

@@ -92,9 +92,9 @@ func (o dedupHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // Isolate returns a handler that runs h in another goroutine, and waits for it.
-// A handler may end its goroutine, as t.FailNow does, and the library's
-// goroutines have more to do than to log: one that ended would leave its node
-// dead, or a call without an answer.
+// A handler may end the goroutine that it runs in, as t.FailNow does. If that
+// were one of the library's goroutines, its node would stay dead or a call would
+// never return. A panic in h still ends the process.
 func Isolate(h slog.Handler) slog.Handler { return isolatedHandler{h} }
 
 type isolatedHandler struct{ slog.Handler }
