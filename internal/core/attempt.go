@@ -38,8 +38,8 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	a.mu.Lock() // once the attempt is listed a push can find it, and must find it started
 	q.attempts.add(id, a)
 	now, wall, client := q.Now(), time.Now(), q.Driver.Client
-	// Read the configuration after add: the attempt is told of every change
-	// from here on.
+	// Read the configuration after add: from here on, the attempt learns of every
+	// change.
 	cfg := client.Config(s.decidesSuccessor)
 	cfg.Terms = protocol.Terms{
 		ID: id, Weight: s.Weight, Capacity: s.Capacity, TTL: s.Set.TTL, Counting: s.Counting,

@@ -18,7 +18,7 @@ type recorder struct {
 
 	wanted   bool           // see Want
 	mine     *Recording     // this client's latest recording
-	promised Ballot         // the highest one that nodes told its recordings of
+	promised Ballot         // the highest ballot that a node has reported to its recordings
 	last     *Configuration // the last one that the client counted on; nil if none
 }
 
@@ -31,8 +31,8 @@ func (r *recorder) Want() { r.wanted = true }
 func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
 
 // Record begins the recording that is due. It returns the recording and its first
-// question to the nodes, or nil if none is due. ballot returns one of now that is
-// above another one. shared are the client's settings, for a new set. ready means
+// question to the nodes, or nil if none is due. ballot returns one that has the
+// current time and is above the given one. shared are the client's settings, for a new set. ready means
 // that an operator declared the nodes brand-new, so that no guard time begins.
 func (r *recorder) Record(
 	ballot func(above Ballot) Ballot, shared Shared, ready bool, identity func() string,

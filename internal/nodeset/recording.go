@@ -100,7 +100,7 @@ type Recording struct {
 
 	ready    bool // an operator has declared the nodes brand-new
 	ballot   Ballot
-	promised Ballot     // the highest one that a node has told of
+	promised Ballot     // the highest ballot that a node has reported
 	phase    RecordKind // of the latest question
 	addrs    []string
 	at       []int    // by address: the connection

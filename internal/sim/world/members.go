@@ -201,7 +201,7 @@ func (f *follower) Chance() string {
 	return fmt.Sprintf("%03x%d%07x", int64(w.Now)/int64(time.Millisecond)&0xfff, f.p.Index, w.RNG.Uint32N(1<<28))
 }
 
-// Ballot is one of now that is above another one.
+// Ballot returns one that has the current time and is above the given one.
 func (f *follower) Ballot(above nodeset.Ballot) nodeset.Ballot {
 	w := f.p.World
 	return nodeset.NewBallot(time.UnixMilli(int64(w.Now)/1e6), w.RNG.Uint32(), above)
