@@ -36,6 +36,12 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 			_ = t.lease.Release()
 		}
 	}
+	if ctx.Err() != nil {
+		// The message of the last leader may not have been read, so it must stay:
+		// the erasure that end sends would replace it.
+		_ = t.lease.Release()
+		return nil, &fault.Failure{Err: fault.ContextError(ctx)}
+	}
 	t.since = time.Now()
 	// Invariant: a majority has recorded the term before Campaign or Run report
 	// it. So a process that acts as a leader is found by every process that

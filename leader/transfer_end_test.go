@@ -94,3 +94,40 @@ func TestPriorityOfAnIDThatCannotBeShown(t *testing.T) {
 		require.NoError(t, e.Resign(t.Context()))
 	}
 }
+
+// A candidate ahead of the chosen one gives up, at each moment of a transfer. It
+// must not erase the leader's message, or the one behind it leads.
+func TestTransferPastOneThatGivesUp(t *testing.T) {
+	for after := time.Duration(0); after <= 60*time.Millisecond; after += 2 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			n := nodes(t)
+			es, m := fleet(t, n, e2e.Timing(quiet), "a", "b", "d", "c")
+			require.NoError(t, es[0].Campaign(soon(t), ""))
+			ctx, giveUp := context.WithCancel(t.Context())
+			toB := campaign(ctx, es[1], "")
+			waiters(t, m, 1)
+			toD := campaign(soon(t), es[2], "")
+			waiters(t, m, 2)
+			toC := campaign(soon(t), es[3], "")
+			waiters(t, m, 3)
+			for i := range 3 {
+				n.Delay(i, 10*time.Millisecond)
+			}
+			transferred := make(chan error, 1)
+			go func() { transferred <- es[0].TransferTo(soon(t), "c") }()
+			time.Sleep(after)
+			giveUp()
+			require.NoError(t, e2e.Receive(t, transferred))
+			require.Error(t, e2e.Receive(t, toB))
+			select {
+			case err := <-toC:
+				require.NoError(t, err)
+			case <-toD:
+				t.Fatalf("b gave up after %v, and d leads", after)
+			}
+			require.NoError(t, es[3].Resign(soon(t)))
+			require.NoError(t, e2e.Receive(t, toD))
+			require.NoError(t, es[2].Resign(soon(t)))
+		})
+	}
+}
