@@ -188,6 +188,20 @@ func (e *Election) current() *term {
 	return e.term
 }
 
+// take takes t from the Election, and reports whether t was its current term.
+// Invariant: a term that Campaign or Run has reported is ended only by the
+// goroutine that has taken it. So no other goroutine can end it before its
+// successor is named.
+func (e *Election) take(t *term) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.term != t {
+		return false
+	}
+	e.term = nil
+	return true
+}
+
 func (e *Election) become(t *term) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -205,7 +205,9 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 		if ctx.Err() != nil || !errors.Is(err, fault.ErrLost) && !errors.Is(err, fault.ErrNotHeld) {
 			return err
 		}
-		_ = e.end(t, nil)
+		if e.take(t) {
+			_ = e.end(t, nil)
+		}
 	}
 	e.become(nil)
 	for again := (core.Retry{}); ; {

@@ -96,7 +96,8 @@ func (t *term) over() error {
 }
 
 // end gives the term up, and names its successor if there is one. It does not
-// wait for the nodes, and fails when the term had ended by itself.
+// wait for the nodes, and fails when the term had ended by itself. It is called
+// once: see take.
 func (e *Election) end(t *term, next *candidate) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
 		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
@@ -104,16 +105,14 @@ func (e *Election) end(t *term, next *candidate) error {
 	span, lost := t.lease.Finish(fault.ErrReleased)
 	defer span.ReportHoldEnd()
 	n := t.writes.Swap(lastWrite)
-	switch {
-	case lost != nil:
+	if lost != nil {
 		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}
-	case n < lastWrite: // otherwise another goroutine is ending it
-		var last []byte
-		if next != nil {
-			last, _ = json.Marshal(next.successor)
-		}
-		e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention, last)
 	}
+	var last []byte
+	if next != nil {
+		last, _ = json.Marshal(next.successor)
+	}
+	e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention, last)
 	return nil
 }

@@ -114,10 +114,14 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	return core.WrapError("transfer", e.name, err)
 }
 
-// transfer ends t in favor of next.
+// transfer ends t in favor of next. Under Run it only ends the context of
+// OnStartedLeading, and Run hands over.
 func (e *Election) transfer(ctx context.Context, t *term, next *candidate) error {
-	if taken, err := e.choose(t, next); !taken {
-		return err
+	if t.drain != nil {
+		return e.choose(t, next)
+	}
+	if !e.take(t) {
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
 	if err := e.end(t, next); err != nil {
 		return err
@@ -125,22 +129,17 @@ func (e *Election) transfer(ctx context.Context, t *term, next *candidate) error
 	return t.lease.Hold().Released(ctx)
 }
 
-// choose takes the term t from the Election, or leaves it to Run: then it ends
-// the context of OnStartedLeading, and Run hands over to next. It fails if t is
-// no longer the current term.
-func (e *Election) choose(t *term, next *candidate) (taken bool, err error) {
+// choose makes next the successor of t and ends the context of
+// OnStartedLeading. It fails if Run has already ended t.
+func (e *Election) choose(t *term, next *candidate) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.term != t:
-		return false, &fault.Failure{Err: fault.ErrNotHeld}
-	case t.drain != nil:
-		t.next = next
-		t.drain()
-		return false, nil
+	if e.term != t {
+		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	e.term = nil
-	return true, nil
+	t.next = next
+	t.drain()
+	return nil
 }
 
 // Outranked reports whether a candidate with a higher priority than this
