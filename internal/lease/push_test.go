@@ -121,11 +121,11 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, push := behind(t)
 			b.pass(benchTTL/2, 1)
-			assert.True(t, b.nodes[2].SetPlain(b.millis(), "rival", 10*time.Second))
+			assert.True(t, b.nodes[2].Redlock.Set(b.millis(), "rival", 10*time.Second))
 			b.pass(benchTTL/4, 1, 2) // it is known at node 2, too: else it would start again
 			b.other(1, protocol.OpBeat, 0)
 			b.pass(benchTTL/2, 1, 2)
-			assert.True(t, b.nodes[0].SetPlain(b.millis(), "rival", 10*time.Second), "the lease at node 0 has ended")
+			assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second), "the lease at node 0 has ended")
 			b.other(0, protocol.OpBeat, 0) // not patient: it drops the claim
 			if answered {
 				b.Up(b.now, 0)
@@ -154,7 +154,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 
 			// The push is worth a question, and when the rival has gone the
 			// answer is worth a vote.
-			b.nodes[0].DelPlain(b.millis(), "rival")
+			b.nodes[0].Redlock.Delete(b.millis(), "rival")
 			b.Push(b.now, 0, push)
 			b.reach(0, 1, 2)
 			assert.Equal(t, lease.Holding, b.State.Phase())
@@ -167,8 +167,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 	t.Parallel()
 	b, push := behind(t)
-	assert.True(t, b.nodes[0].DelPlain(b.millis(), ""))
-	assert.True(t, b.nodes[0].SetPlain(b.millis(), "rival", 10*time.Second))
+	assert.True(t, b.nodes[0].Redlock.Delete(b.millis(), ""))
+	assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second))
 	b.Up(b.now, 0)
 	b.reach(0, 1)
 	assert.True(t, b.last[0].Foreign, "%+v", b.last[0])

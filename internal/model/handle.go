@@ -23,7 +23,7 @@ import (
 // Handle processes one request at now, and returns the answer and the pushes
 // that it triggered.
 func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
-	v := &turn{visit: visit{Node: n, now: now}, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
+	v := &turn{n: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
 	if r.Op != protocol.OpLeave {
 		a.Clock = now * 1000
@@ -39,49 +39,52 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	// Invariant: a node serves only the claims of its own configuration. Otherwise
 	// two configurations could both count its vote. A node that has lost its
 	// marker serves none. Removing a claim is always safe.
-	if v.Refuses() {
+	if v.n.Refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
-			v.notifiedUpTo = 0
+			v.n.notifiedUpTo = 0
 			return protocol.Answer{Status: protocol.OK}
 		}
 		return protocol.Answer{Status: protocol.OtherSet}
 	}
-	rest := v.Recovering(v.now)
-	if rest == 0 && v.counting && !v.caughtUp && !v.learnt && !v.off(ResizeKnown) {
+	rest := v.n.Recovering(v.now)
+	if rest == 0 && v.counting && !v.n.caughtUp && !v.n.learnt && !v.n.off(ResizeKnown) {
 		// It may have lost a Resize. Its wait for the repair is bounded: with
 		// no client to repair it the semaphore must work again.
-		rest = min(untilCaughtUp, time.Duration(max(0, v.born+2*v.guardTime-v.now))*time.Millisecond)
+		rest = min(untilCaughtUp, time.Duration(max(0, v.n.born+2*v.n.guardTime-v.now))*time.Millisecond)
 	}
-	if v.counting && v.hidden(v.limitAt) {
+	if v.counting && v.n.hidden(v.now, v.n.limitAt) {
 		rest = max(rest, untilCaughtUp) // until the next Resize, or until the clock has passed it
 	}
-	if rest > 0 && !v.off(Guard) {
-		if r.Op == protocol.OpSettle && !v.off(Reclaim) {
+	if rest > 0 && !v.n.off(Guard) {
+		if r.Op == protocol.OpSettle && !v.n.off(Reclaim) {
 			v.reclaim(t, owner, r)
 		}
 		if r.Op != protocol.OpLeave {
-			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.incarnation, Wait: rest}
+			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.n.incarnation, Wait: rest}
 		}
 		// Removing a claim is always safe; voting for the next one is not.
 		v.remove(t)
-		v.notifiedUpTo = 0
+		v.n.notifiedUpTo = 0
 		return protocol.Answer{Status: protocol.OK}
 	}
 
 	if r.Op >= protocol.OpRead {
-		if v.storedEnd <= v.now {
-			v.stored = protocol.Stored{}
+		if v.n.storedEnd <= v.now {
+			v.n.stored = protocol.Stored{}
 		}
-		if v.promiseEnd <= v.now {
-			v.promise, v.promiseIn = protocol.Version{}, 0
+		if v.n.promiseEnd <= v.now {
+			v.n.promise, v.n.promiseIn = protocol.Version{}, 0
 		}
-		return v.record(t, owner, r)
+		x := visit{n: v.n, now: v.now}
+		a := x.record(t, owner, r)
+		v.outs = x.outs
+		return a
 	}
-	if v.counting && v.limit > 0 {
-		v.capacity = v.limit // holders keep their permits
+	if v.counting && v.n.limit > 0 {
+		v.n.capacity = v.n.limit // holders keep their permits
 	}
-	v.votes = v.portion()
+	v.votes = v.n.portion()
 	v.reclaimed()
 	v.purge(t, r.Patient)
 	v.forgetOld()
@@ -95,7 +98,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 // that is refused (Missing, Clash, Ahead) leaves the queue unchanged.
 func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
 	if r.Op == protocol.OpLeave {
-		if v.find(t.ID) >= 0 {
+		if v.n.find(t.ID) >= 0 {
 			v.keepFence(t)
 		}
 		v.remove(t)
@@ -103,23 +106,24 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 		return protocol.Answer{Status: protocol.OK}
 	}
 
-	waiting := v.unvoted()
-	i := v.find(t.ID)
+	waiting := v.n.unvoted()
+	i := v.n.find(t.ID)
 	switch {
 	case r.Op == protocol.OpBeat && i < 0:
-		return protocol.Answer{Status: protocol.Missing, Incarnation: v.incarnation, Ticket: v.fence}
+		return protocol.Answer{Status: protocol.Missing, Incarnation: v.n.incarnation, Ticket: v.n.fence}
 	case r.Op == protocol.OpBeat:
 		v.refresh(i, t)
-	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
-		return protocol.Answer{Status: protocol.Clash, Incarnation: v.incarnation, Capacity: v.capacity}
-	case v.target(i, t.ID, r) > max(v.fence, v.top()) && !v.off(Top):
+	case len(v.n.claims) > 0 && v.n.capacity != t.Capacity && !v.resized():
+		return protocol.Answer{Status: protocol.Clash, Incarnation: v.n.incarnation, Capacity: v.n.capacity}
+	case v.target(i, t.ID, r) > max(v.n.fence, v.n.top(v.now)) && !v.n.off(Top):
 		// The bound is half of the guard time ahead of the clock. So a node
 		// that loses its data and votes again a guard time later gives no
 		// ticket below the fence that it lost.
-		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.incarnation, Wait: v.until(v.target(i, t.ID, r))}
+		wait := v.until(v.target(i, t.ID, r))
+		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.n.incarnation, Wait: wait}
 	case i < 0:
-		if v.capacity = t.Capacity; v.resized() {
-			v.capacity = v.limit
+		if v.n.capacity = t.Capacity; v.resized() {
+			v.n.capacity = v.n.limit
 		}
 		v.insert(t, owner, r)
 	case r.Op == protocol.OpSettle:
@@ -129,10 +133,11 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 	}
 	v.advance()
 
-	i = v.find(t.ID)
-	if !v.claims[i].Voted && waiting == 0 && slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Voted && c.Notify }) {
+	i = v.n.find(t.ID)
+	listens := func(c Claim) bool { return c.Voted && c.Notify }
+	if !v.n.claims[i].Voted && waiting == 0 && slices.ContainsFunc(v.n.claims, listens) {
 		// It is the first to wait, so holders may want to make room.
-		v.notifying, v.notifiedUpTo = true, 0
+		v.notifying, v.n.notifiedUpTo = true, 0
 	}
 	from := protocol.Ticket(0)
 	if r.Op == protocol.OpBeat {
@@ -149,23 +154,23 @@ func (v *turn) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket
 	ticket := r.Ticket
 	if i >= 0 {
 		switch {
-		case r.Op != protocol.OpSettle || v.claims[i].Ticket >= ticket:
-			return v.claims[i].Ticket
+		case r.Op != protocol.OpSettle || v.n.claims[i].Ticket >= ticket:
+			return v.n.claims[i].Ticket
 		// The fence was given to another: had it been this claim's, it would be
 		// there. That one may have left, but it can come back to it, and may
 		// have held it.
-		case (ticket == v.fence || v.taken(ticket)) && !v.off(Equality):
+		case (ticket == v.n.fence || v.n.taken(ticket)) && !v.n.off(Equality):
 			return v.next(id)
 		}
 		return ticket
 	}
-	free := ticket > v.fence
+	free := ticket > v.n.fence
 	if r.Op == protocol.OpSettle {
 		switch {
-		case ticket == v.fence:
-			free = v.fenceOf == id || v.off(Equality)
-		case ticket < v.fence:
-			free = v.off(InsertAboveFence) && (!v.taken(ticket) || v.off(Equality))
+		case ticket == v.n.fence:
+			free = v.n.fenceOf == id || v.n.off(Equality)
+		case ticket < v.n.fence:
+			free = v.n.off(InsertAboveFence) && (!v.n.taken(ticket) || v.n.off(Equality))
 		}
 	}
 	if !free {
@@ -195,20 +200,21 @@ func (v *turn) insert(t protocol.Terms, owner string, r protocol.Request) {
 // that: it is 0 until the node serves the name, and then outlives all that it
 // has answered.
 func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
-	i := v.find(t.ID)
+	i := v.n.find(t.ID)
 	switch {
-	case i >= 0 && v.claims[i].Ticket == r.Ticket:
+	case i >= 0 && v.n.claims[i].Ticket == r.Ticket:
 		v.keepFence(t)
-		v.claims[i].Expiry = v.now + t.TTL.Milliseconds()
-		v.lasts(v.claims[i].Expiry)
-	case i >= 0 || v.fence > 0 && !v.off(InsertAboveFence) || r.Ticket == 0 || v.taken(r.Ticket) || r.Ticket > v.top() && !v.off(Top):
-	case len(v.claims) > 0 && v.capacity != t.Capacity && !v.resized():
+		v.n.claims[i].Expiry = v.now + t.TTL.Milliseconds()
+		v.n.lasts(v.n.claims[i].Expiry)
+	case i >= 0 || v.n.fence > 0 && !v.n.off(InsertAboveFence) || r.Ticket == 0 || v.n.taken(r.Ticket):
+	case r.Ticket > v.n.top(v.now) && !v.n.off(Top):
+	case len(v.n.claims) > 0 && v.n.capacity != t.Capacity && !v.resized():
 	default:
-		if v.capacity = t.Capacity; v.resized() {
-			v.capacity = v.limit
+		if v.n.capacity = t.Capacity; v.resized() {
+			v.n.capacity = v.n.limit
 		}
 		v.keepFence(t)
-		v.enqueue(Claim{
+		v.n.enqueue(Claim{
 			ID: t.ID, Ticket: r.Ticket, Weight: t.Weight, Expiry: v.now + t.TTL.Milliseconds(),
 			Owner: owner, Notify: t.Notify,
 		})
@@ -221,24 +227,25 @@ func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 // before claims that have votes, and the views of these would lack it.
 func (v *turn) settle(i int, t protocol.Terms, r protocol.Request) {
 	ticket := v.target(i, t.ID, r)
-	v.claims[i].Weight = min(v.claims[i].Weight, t.Weight) // a holder may give back a part
-	if v.claims[i].Ticket == ticket {
-		if !v.off(SettleRefresh) {
+	v.n.claims[i].Weight = min(v.n.claims[i].Weight, t.Weight) // a holder may give back a part
+	if v.n.claims[i].Ticket == ticket {
+		if !v.n.off(SettleRefresh) {
 			v.refresh(i, t)
 		}
 		return
 	}
 	v.keepFence(t)
-	c := v.claims[i]
-	v.claims = slices.Delete(v.claims, i, i+1)
+	c := v.n.claims[i]
+	v.n.claims = slices.Delete(v.n.claims, i, i+1)
 	// Invariant: votes go to the claims in the order of their tickets. At its
 	// new place the claim needs a new vote, as it may have moved behind others.
 	// It keeps its vote while a claim behind it has one: after a Resize to
 	// fewer permits it could not get the vote back, and would lose what the
 	// others keep.
-	v.releaseRedlockKey(c.ID)
-	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.claims, func(o Claim) bool { return o.Voted && o.Ticket > ticket })
-	if !v.off(SettleRefresh) {
+	v.n.Redlock.release(c.ID)
+	behind := func(o Claim) bool { return o.Voted && o.Ticket > ticket }
+	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.n.claims, behind)
+	if !v.n.off(SettleRefresh) {
 		c.Expiry = v.now + t.TTL.Milliseconds()
 	}
 	v.place(c)
@@ -249,11 +256,11 @@ func (v *turn) settle(i int, t protocol.Terms, r protocol.Request) {
 // loses its vote.
 func (v *turn) refresh(i int, t protocol.Terms) {
 	v.keepFence(t)
-	c := &v.claims[i]
+	c := &v.n.claims[i]
 	c.Expiry = v.now + t.TTL.Milliseconds()
-	v.lasts(c.Expiry)
+	v.n.lasts(c.Expiry)
 	if v.hasRedlockKey() && c.Voted {
-		c.Voted = v.takeRedlockKey(v.now, c)
+		c.Voted = v.n.Redlock.take(v.now, c)
 	}
 }
 
@@ -262,18 +269,18 @@ func (v *turn) refresh(i int, t protocol.Terms) {
 // claim. It looks at the key even if the claim is unknown, because one may have
 // been lost without the other.
 func (v *turn) remove(t protocol.Terms) {
-	if i := v.find(t.ID); i >= 0 {
-		v.claims = slices.Delete(v.claims, i, i+1)
+	if i := v.n.find(t.ID); i >= 0 {
+		v.n.claims = slices.Delete(v.n.claims, i, i+1)
 		v.forgetFence()
 	}
 	if t.Capacity == 1 && !v.counting {
-		v.releaseRedlockKey(t.ID)
+		v.n.Redlock.release(t.ID)
 	}
 }
 
 // until returns how long it takes until the ticket is no longer above top.
 func (v *turn) until(t protocol.Ticket) time.Duration {
-	micros := int64(t) - v.now*1000 - v.guardTime*500
+	micros := int64(t) - v.now*1000 - v.n.guardTime*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 
@@ -281,9 +288,9 @@ func (v *turn) until(t protocol.Ticket) time.Duration {
 // and reclaimed raise the fence, so the claim that was given the fence is
 // always known.
 func (v *turn) place(c Claim) {
-	v.enqueue(c)
-	if c.Ticket > v.fence {
-		v.fence, v.fenceOf = c.Ticket, c.ID
+	v.n.enqueue(c)
+	if c.Ticket > v.n.fence {
+		v.n.fence, v.n.fenceOf = c.Ticket, c.ID
 	}
 	v.forgetFence()
 }
@@ -292,16 +299,16 @@ func (v *turn) place(c Claim) {
 // residues two claims could take the same ticket on two nodes again and again,
 // and neither would settle.
 func (v *turn) next(id protocol.ID) protocol.Ticket {
-	if v.off(Residue) {
-		return v.fence + 1
+	if v.n.off(Residue) {
+		return v.n.fence + 1
 	}
-	return id.Next(v.fence)
+	return id.Next(v.n.fence)
 }
 
 // keepFence makes the fence outlast everything that is stored now by the
 // retention time.
 func (v *turn) keepFence(t protocol.Terms) {
-	v.fenceEnd = v.now + t.TTL.Milliseconds() + v.retention
+	v.n.fenceEnd = v.now + t.TTL.Milliseconds() + v.n.retention
 }
 
 // forgetOld limits the memory of a node: a million short-lived names must not
@@ -309,7 +316,7 @@ func (v *turn) keepFence(t protocol.Terms) {
 // the clock. It drops the fence of a name, and what is left of claims whose
 // leases have ended, after the retention time.
 func (v *turn) forgetOld() {
-	if v.fenceEnd <= v.now && !slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Expiry > v.now }) {
-		v.claims, v.fence, v.fenceOf = nil, 0, protocol.ID{}
+	if v.n.fenceEnd <= v.now && !v.n.anyLives(v.now) {
+		v.n.claims, v.n.fence, v.n.fenceOf = nil, 0, protocol.ID{}
 	}
 }

@@ -45,11 +45,11 @@ func (n *Node) Look(now int64, most int, evict protocol.Ticket) (Looked, []Out) 
 		}
 		l.Capacity = n.capacity
 	}
-	ours := slices.ContainsFunc(n.claims, func(c Claim) bool { return c.ID.String() == n.plain })
-	if n.Plain(now) != "" && !ours {
+	ours := slices.ContainsFunc(n.claims, func(c Claim) bool { return c.ID.String() == n.Redlock.plain })
+	if n.Redlock.Value(now) != "" && !ours {
 		l.Foreign = time.Millisecond // one that does not end
-		if n.plainEnd != forGood {
-			l.Foreign = time.Duration(n.plainEnd-now) * time.Millisecond
+		if n.Redlock.plainEnd != forGood {
+			l.Foreign = time.Duration(n.Redlock.plainEnd-now) * time.Millisecond
 		}
 	}
 	var outs []Out

@@ -24,7 +24,7 @@ import (
 type Node struct {
 	*shared
 	queue
-	redlockKey
+	Redlock RedlockKey
 	register
 
 	fence    protocol.Ticket
@@ -155,7 +155,7 @@ func (n *Node) Fence() protocol.Ticket { return n.fence }
 
 // Empty reports whether no claim and no Redlock key is left at now.
 func (n *Node) Empty(now int64) bool {
-	return n.Plain(now) == "" && !slices.ContainsFunc(n.claims, func(c Claim) bool { return c.Expiry > now })
+	return n.Redlock.Value(now) == "" && !n.anyLives(now)
 }
 
 // Edges returns the moments at which something ends by the clock alone: leases
@@ -168,8 +168,8 @@ func (n *Node) Edges() []int64 {
 		ends := n.born + n.guardTime
 		edges = append(edges, ends, ends+n.guardTime-untilCaughtUp.Milliseconds(), ends+n.guardTime)
 	}
-	if n.plain != "" {
-		edges = append(edges, n.plainEnd)
+	if n.Redlock.plain != "" {
+		edges = append(edges, n.Redlock.plainEnd)
 	}
 	edges = append(edges, n.firstExpiry)
 	for _, c := range n.claims {
@@ -231,10 +231,10 @@ func (n *Node) AppendState(b []byte, now int64) []byte {
 		text(c.Owner)
 		flag(c.Notify, c.Voted)
 	}
-	p := n.Plain(now)
+	p := n.Redlock.Value(now)
 	text(p)
 	if p != "" {
-		rest(n.plainEnd)
+		rest(n.Redlock.plainEnd)
 	}
 	return b
 }

@@ -69,7 +69,7 @@ func TestMutexHandOver(t *testing.T) {
 	b := newBench(t, 1)
 	a := b.join('a', 640, notify)
 	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640, Vote: true, HasTotals: true}, a)
-	assert.Equal(t, id('a').String(), b.Plain(b.now))
+	assert.Equal(t, id('a').String(), b.Redlock.Value(b.now))
 
 	a = b.join('b', 641)
 	assert.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 641, Rank: 1, Wait: 50 * ms}, a)
@@ -79,7 +79,7 @@ func TestMutexHandOver(t *testing.T) {
 	b.leave('a')
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, Out{"b", protocol.Push{ID: id('b'), Incarnation: 7, Ticket: 641, Vote: true}}, b.outs[0])
-	assert.Equal(t, id('b').String(), b.Plain(b.now))
+	assert.Equal(t, id('b').String(), b.Redlock.Value(b.now))
 	b.leave('b')
 	assert.Equal(t, protocol.Ticket(641), b.Fence())
 	assert.True(t, b.Empty(b.now))
@@ -131,12 +131,12 @@ func TestSettleBehindPassesTheVote(t *testing.T) {
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, "b", b.outs[0].Owner)
 	assert.True(t, b.outs[0].Push.Waiters)
-	assert.Equal(t, id('b').String(), b.Plain(b.now))
+	assert.Equal(t, id('b').String(), b.Redlock.Value(b.now))
 }
 
 func TestForeignPlainKey(t *testing.T) {
 	b := newBench(t, 1)
-	b.SetPlain(b.now, "redsync", 30*ms)
+	b.Redlock.Set(b.now, "redsync", 30*ms)
 	a := b.join('a', 640)
 	assert.False(t, a.Vote)
 	assert.True(t, a.Foreign)
@@ -145,8 +145,8 @@ func TestForeignPlainKey(t *testing.T) {
 	b.now += 31
 	assert.True(t, b.beat('a').Vote)
 	// The key goes, and another client takes it: the vote is withdrawn.
-	b.DelPlain(b.now, "")
-	b.SetPlain(b.now, "redsync", 0)
+	b.Redlock.Delete(b.now, "")
+	b.Redlock.Set(b.now, "redsync", 0)
 	a = b.beat('a')
 	assert.False(t, a.Vote)
 	assert.True(t, a.Foreign)

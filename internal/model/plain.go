@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// redlockKey is that key.
-type redlockKey struct {
+// RedlockKey is that key.
+type RedlockKey struct {
 	plain    string // "" is absent
 	plainEnd int64
 }
@@ -24,10 +24,10 @@ type redlockKey struct {
 // because a ttl may be added to it.
 const forGood = math.MaxInt64 / 2
 
-// SetPlain is another Redlock client's SET NX PX on the redlock key; without a
+// Set is another Redlock client's SET NX PX on the redlock key; without a
 // ttl it is permanent.
-func (k *redlockKey) SetPlain(now int64, value string, ttl time.Duration) bool {
-	if k.Plain(now) != "" {
+func (k *RedlockKey) Set(now int64, value string, ttl time.Duration) bool {
+	if k.Value(now) != "" {
 		return false
 	}
 	k.plain, k.plainEnd = value, forGood
@@ -37,10 +37,10 @@ func (k *redlockKey) SetPlain(now int64, value string, ttl time.Duration) bool {
 	return true
 }
 
-// DelPlain is another client's compare-and-delete on the redlock key; value ""
+// Delete is another client's compare-and-delete on the redlock key; value ""
 // deletes whatever is there.
-func (k *redlockKey) DelPlain(now int64, value string) bool {
-	p := k.Plain(now)
+func (k *RedlockKey) Delete(now int64, value string) bool {
+	p := k.Value(now)
 	if p == "" || (value != "" && p != value) {
 		return false
 	}
@@ -48,32 +48,32 @@ func (k *redlockKey) DelPlain(now int64, value string) bool {
 	return true
 }
 
-// Plain returns the Redlock key's value at now, or "" if there is none.
-func (k *redlockKey) Plain(now int64) string {
+// Value returns the Redlock key's value at now, or "" if there is none.
+func (k *RedlockKey) Value(now int64) string {
 	if k.plainEnd <= now {
 		return ""
 	}
 	return k.plain
 }
 
-// mayTakeRedlockKey reports whether the redlock key is absent or names claim c.
-func (k *redlockKey) mayTakeRedlockKey(now int64, c *Claim) bool {
-	p := k.Plain(now)
+// mayTake reports whether the redlock key is absent or names claim c.
+func (k *RedlockKey) mayTake(now int64, c *Claim) bool {
+	p := k.Value(now)
 	return p == "" || p == c.ID.String()
 }
 
-// takeRedlockKey makes the redlock key name claim c for as long as its lease,
+// take makes the redlock key name claim c for as long as its lease,
 // unless it is another's.
-func (k *redlockKey) takeRedlockKey(now int64, c *Claim) bool {
-	if !k.mayTakeRedlockKey(now, c) {
+func (k *RedlockKey) take(now int64, c *Claim) bool {
+	if !k.mayTake(now, c) {
 		return false
 	}
 	k.plain, k.plainEnd = c.ID.String(), c.Expiry
 	return true
 }
 
-// releaseRedlockKey deletes the redlock key if it names claim id.
-func (k *redlockKey) releaseRedlockKey(id protocol.ID) {
+// release deletes the redlock key if it names claim id.
+func (k *RedlockKey) release(id protocol.ID) {
 	if k.plain == id.String() {
 		k.plain = ""
 	}

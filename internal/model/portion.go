@@ -19,9 +19,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// turn is the handling of one request of a claim.
+// turn is the handling of one request of a claim. It changes the node n in place.
 type turn struct {
-	visit
+	n    *Node
+	now  int64
+	outs []Out
 	self protocol.ID // the claim of the request: it learns its vote from the answer
 
 	counting  bool // the request is a semaphore's
@@ -42,36 +44,36 @@ type turn struct {
 // set back, as every lease is shorter than that. How much of it is left is not
 // known any more, so it gets as much as it may have at most.
 func (v *turn) purge(t protocol.Terms, patient bool) {
-	last := v.now + t.TTL.Milliseconds() + v.retention
-	if v.droppedUpTo == 0 {
-		if v.lastExpiry <= last && (v.firstExpiry > v.now || patient) {
+	last := v.now + t.TTL.Milliseconds() + v.n.retention
+	if v.n.droppedUpTo == 0 {
+		if v.n.lastExpiry <= last && (v.n.firstExpiry > v.now || patient) {
 			return
 		}
-		v.firstExpiry, v.lastExpiry = forGood, 0
+		v.n.firstExpiry, v.n.lastExpiry = forGood, 0
 	}
-	first := slices.IndexFunc(v.claims, func(c Claim) bool { return c.Ticket > v.droppedUpTo })
+	first := slices.IndexFunc(v.n.claims, func(c Claim) bool { return c.Ticket > v.n.droppedUpTo })
 	if first < 0 {
-		first = len(v.claims)
+		first = len(v.n.claims)
 	}
-	end := min(first+v.portion(), len(v.claims))
-	v.droppedUpTo = 0
-	if end < len(v.claims) && !v.off(Resume) {
-		v.droppedUpTo = v.claims[end-1].Ticket
+	end := min(first+v.n.portion(), len(v.n.claims))
+	v.n.droppedUpTo = 0
+	if end < len(v.n.claims) && !v.n.off(Resume) {
+		v.n.droppedUpTo = v.n.claims[end-1].Ticket
 	}
 	// Invariant: the claims before first have been looked at by this sweep, and
 	// are kept as they are. Their leases may have ended since: firstExpiry then
 	// begins the next sweep.
-	live := slices.Clone(v.claims[:first])
-	for _, c := range v.claims[first:end] {
+	live := slices.Clone(v.n.claims[:first])
+	for _, c := range v.n.claims[first:end] {
 		if c.Expiry > v.now {
 			c.Expiry = min(c.Expiry, last)
-			v.lasts(c.Expiry)
+			v.n.lasts(c.Expiry)
 			live = append(live, c)
 		} else if v.hasRedlockKey() {
-			v.releaseRedlockKey(c.ID)
+			v.n.Redlock.release(c.ID)
 		}
 	}
-	v.claims = append(live, v.claims[end:]...)
+	v.n.claims = append(live, v.n.claims[end:]...)
 	v.forgetFence()
 }
 
@@ -81,10 +83,10 @@ func (v *turn) purge(t protocol.Terms, patient bool) {
 func (v *turn) advance() {
 	var sum, digest uint64
 	v.over = false
-	for i := 0; i < len(v.claims); i++ {
-		c := &v.claims[i]
+	for i := 0; i < len(v.n.claims); i++ {
+		c := &v.n.claims[i]
 		if !c.Voted {
-			if sum+c.Weight > v.capacity {
+			if sum+c.Weight > v.n.capacity {
 				return
 			}
 			if v.votes == 0 {
@@ -94,80 +96,83 @@ func (v *turn) advance() {
 			if c.Expiry <= v.now {
 				v.votes--
 				if v.hasRedlockKey() {
-					v.releaseRedlockKey(c.ID)
+					v.n.Redlock.release(c.ID)
 				}
-				v.claims = slices.Delete(v.claims, i, i+1)
+				v.n.claims = slices.Delete(v.n.claims, i, i+1)
 				i--
 				continue
 			}
-			if v.hasRedlockKey() && !v.mayTakeRedlockKey(v.now, c) {
+			if v.hasRedlockKey() && !v.n.Redlock.mayTake(v.now, c) {
 				return
 			}
 			if v.hasRedlockKey() {
-				v.takeRedlockKey(v.now, c)
+				v.n.Redlock.take(v.now, c)
 			}
 			v.votes--
 			c.Voted = true
 			if c.ID != v.self {
-				p := protocol.Push{
-					ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Vote: true,
-					Waiters: v.unvoted() > 0, Sum: sum, Digest: digest,
-				}
+				p := protocol.Push{Vote: true, Waiters: v.n.unvoted() > 0, Sum: sum, Digest: digest}
 				if v.resized() {
-					p.Limit, p.LimitAt = v.limit, v.limitAt
+					p.Limit, p.LimitAt = v.n.limit, v.n.limitAt
 				}
-				v.outs = append(v.outs, c.out(p))
+				v.push(c, p)
 			}
 		}
 		sum, digest = sum+c.Weight, (digest+c.ID.Digest())%protocol.DigestMod
 	}
 }
 
+// push sends p to the owner of claim c.
+func (v *turn) push(c *Claim, p protocol.Push) {
+	p.ID, p.Incarnation, p.Ticket = c.ID, v.n.incarnation, c.Ticket
+	v.outs = append(v.outs, c.out(p))
+}
+
 // resume pushes to holders that a claim has begun to wait. If this request has
 // left work over, it asks one client for another request, so that the work goes
 // on soon.
 func (v *turn) resume() {
-	waits := v.unvoted() > 0
+	waits := v.n.unvoted() > 0
 	switch {
 	case !waits:
-		v.notifiedUpTo = 0
-	case v.notifying || v.notifiedUpTo > 0:
+		v.n.notifiedUpTo = 0
+	case v.notifying || v.n.notifiedUpTo > 0:
 		v.notifyHolders()
 	}
-	left := v.over || v.droppedUpTo > 0 || v.notifiedUpTo > 0 || v.off(Enough)
-	if !waits || !left || v.off(Ask) {
+	left := v.over || v.n.droppedUpTo > 0 || v.n.notifiedUpTo > 0 || v.n.off(Enough)
+	if !waits || !left || v.n.off(Ask) {
 		return
 	}
 	// The one that sent this request lives; if its claim has left, the first
 	// one that waits. The scripts look for one that listens, among those that
 	// wait.
-	i := v.find(v.self)
+	i := v.n.find(v.self)
 	if i < 0 {
-		i = slices.IndexFunc(v.claims, func(c Claim) bool { return !c.Voted })
+		i = slices.IndexFunc(v.n.claims, func(c Claim) bool { return !c.Voted })
 	}
-	c := &v.claims[i]
-	v.outs = append(v.outs, c.out(protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Ask: true}))
+	c := &v.n.claims[i]
+	v.push(c, protocol.Push{Ask: true})
 }
 
 // notifyHolders goes through the holders in the order of tickets, and notes
 // where it stops, so each holder hears once of the first waiter. It pushes to a
 // portion of the holders that a claim waits.
 func (v *turn) notifyHolders() {
-	from, pushed := v.notifiedUpTo, 0
-	v.notifiedUpTo = 0
-	for _, c := range v.claims {
+	from, pushed := v.n.notifiedUpTo, 0
+	v.n.notifiedUpTo = 0
+	for _, c := range v.n.claims {
 		if !c.Voted || c.Ticket <= from {
 			continue
 		}
-		if pushed == v.portion() {
+		if pushed == v.n.portion() {
 			return
 		}
 		if pushed++; c.Notify {
-			v.outs = append(v.outs, c.out(protocol.Push{ID: c.ID, Incarnation: v.incarnation, Ticket: c.Ticket, Waiters: true}))
+			v.push(&c, protocol.Push{Waiters: true})
 		}
-		v.notifiedUpTo = c.Ticket
+		v.n.notifiedUpTo = c.Ticket
 	}
-	v.notifiedUpTo = 0
+	v.n.notifiedUpTo = 0
 }
 
 // listable bounds what one answer holds. A claim that gets no list gets totals
@@ -175,12 +180,12 @@ func (v *turn) notifyHolders() {
 // claims have votes from the ticket from on to list them.
 func (v *turn) listable(c *Claim, from protocol.Ticket) bool {
 	n := 0
-	for _, o := range v.claims {
+	for _, o := range v.n.claims {
 		if o.Voted && o.Ticket >= min(from, c.Ticket) {
 			n++
 		}
 	}
-	return n <= 8*v.portion()
+	return n <= 8*v.n.portion()
 }
 
 // waitHintDepth is up to how many waiters ahead are looked at to guess when to
@@ -192,22 +197,22 @@ const waitHintDepth = 8
 // list holds those from the ticket from on, and totals stand for those below
 // from.
 func (v *turn) answer(i int, list bool, from protocol.Ticket, ttl time.Duration) protocol.Answer {
-	c := &v.claims[i]
+	c := &v.n.claims[i]
 	asked := list && c.Voted
 	list = asked && v.listable(c, from)
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.incarnation, Ticket: c.Ticket, Vote: c.Voted}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.n.incarnation, Ticket: c.Ticket, Vote: c.Voted}
 	if v.resized() {
-		a.Limit, a.LimitAt = v.limit, v.limitAt
+		a.Limit, a.LimitAt = v.n.limit, v.n.limitAt
 	}
-	for j, o := range v.claims {
+	for j, o := range v.n.claims {
 		a.Waiters = a.Waiters || (j != i && !o.Voted)
 	}
 	// The totals of the voted claims tell what lies below the last of them, and
 	// below no other without a walk. Where the list is too long for that they
 	// tell more: what lies above as well.
-	last := c.Voted && (i+1 == len(v.claims) || !v.claims[i+1].Voted)
+	last := c.Voted && (i+1 == len(v.n.claims) || !v.n.claims[i+1].Voted)
 	if a.HasTotals, a.Listed = last || list, list; a.HasTotals {
-		for _, o := range v.claims[:i] {
+		for _, o := range v.n.claims[:i] {
 			a.Sum, a.Digest = a.Sum+o.Weight, (a.Digest+o.ID.Digest())%protocol.DigestMod
 			switch {
 			case list && o.Ticket >= from:
@@ -223,7 +228,7 @@ func (v *turn) answer(i int, list bool, from protocol.Ticket, ttl time.Duration)
 	if !c.Voted {
 		a.Rank = i
 		a.Wait, a.Foreign = v.wait(i, ttl)
-		a.Barred = i > 0 && v.hasRedlockKey() && !v.claims[0].Voted
+		a.Barred = i > 0 && v.hasRedlockKey() && !v.n.claims[0].Voted
 	}
 	return a
 }
@@ -234,17 +239,17 @@ func (v *turn) answer(i int, list bool, from protocol.Ticket, ttl time.Duration)
 // same set, and the claim waits though there is room.
 func (v *turn) all(a *protocol.Answer, i int) {
 	var sum, digest uint64
-	for j, o := range v.claims {
+	for j, o := range v.n.claims {
 		if o.Voted && j != i {
 			sum, digest = sum+o.Weight, (digest+o.ID.Digest())%protocol.DigestMod
 		}
 	}
 	switch {
-	case a.Listed && v.off(AllTotals):
+	case a.Listed && v.n.off(AllTotals):
 		a.AllSum, a.AllDigest = a.Sum, a.Digest
 	case a.Listed:
 		a.AllSum, a.AllDigest = sum, digest
-	case !a.HasTotals && !v.off(Totals):
+	case !a.HasTotals && !v.n.off(Totals):
 		a.HasTotals, a.Sum, a.Digest = true, sum, digest
 	}
 }
@@ -256,15 +261,15 @@ func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 	until, ahead := int64(0), 0
 	if v.hasRedlockKey() {
 		if i == 0 { // unvoted head: the redlock key is another's
-			if v.plainEnd == forGood {
+			if v.n.Redlock.plainEnd == forGood {
 				return 0, true
 			}
-			return v.rest(v.plainEnd), true
+			return v.rest(v.n.Redlock.plainEnd), true
 		}
 	} else {
 		until = v.soonest()
 	}
-	for _, c := range v.claims[:i] {
+	for _, c := range v.n.claims[:i] {
 		if !c.Voted {
 			ahead++
 		}
@@ -273,7 +278,7 @@ func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 		}
 	}
 	if ahead > waitHintDepth {
-		if v.off(FarHint) {
+		if v.n.off(FarHint) {
 			return 0, false
 		}
 		return v.rest(v.soonest()) + time.Duration(int64(i)*ttl.Milliseconds()/4096)*time.Millisecond, false
@@ -284,10 +289,10 @@ func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 // soonest returns when the first lease may end: now, while claims are being
 // dropped.
 func (v *turn) soonest() int64 {
-	if v.droppedUpTo > 0 {
+	if v.n.droppedUpTo > 0 {
 		return v.now
 	}
-	return slices.MinFunc(v.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
+	return slices.MinFunc(v.n.claims, func(a, b Claim) int { return cmp.Compare(a.Expiry, b.Expiry) }).Expiry
 }
 
 // rest returns the hint of an answer: the time until end, but at least 1 ms,
@@ -298,26 +303,26 @@ func (v *turn) rest(end int64) time.Duration {
 
 // hasRedlockKey reports whether the name has a redlock key, as a mutex has that
 // is in no bucket.
-func (v *turn) hasRedlockKey() bool { return v.capacity == 1 && !v.counting && !v.Bucketed }
+func (v *turn) hasRedlockKey() bool { return v.n.capacity == 1 && !v.counting && !v.n.Bucketed }
 
 // resized is asked before the capacity of a request is compared with that in
 // force: after a Resize clients of both numbers may be at work. It reports
 // whether the newest Resize gives the capacity, and not the request.
-func (v *turn) resized() bool { return v.counting && v.limit > 0 }
+func (v *turn) resized() bool { return v.counting && v.n.limit > 0 }
 
 // forgetFence does what a node without MonotoneFence would do after every
 // change.
 func (v *turn) forgetFence() {
-	if !v.off(MonotoneFence) {
+	if !v.n.off(MonotoneFence) {
 		return
 	}
-	v.fence, v.fenceOf = 0, protocol.ID{}
+	v.n.fence, v.n.fenceOf = 0, protocol.ID{}
 	v.reclaimed()
 }
 
 // reclaimed sets the fence when the node begins to serve a name again.
 func (v *turn) reclaimed() {
-	if k := len(v.claims); k > 0 && v.fence == 0 {
-		v.fence, v.fenceOf = v.claims[k-1].Ticket, v.claims[k-1].ID
+	if k := len(v.n.claims); k > 0 && v.n.fence == 0 {
+		v.n.fence, v.n.fenceOf = v.n.claims[k-1].Ticket, v.n.claims[k-1].ID
 	}
 }

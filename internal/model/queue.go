@@ -74,6 +74,11 @@ func (v *queue) taken(t protocol.Ticket) bool {
 	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Ticket == t })
 }
 
+// anyLives reports whether the lease of any claim has not ended.
+func (v *queue) anyLives(now int64) bool {
+	return slices.ContainsFunc(v.claims, func(c Claim) bool { return c.Expiry > now })
+}
+
 // unvoted counts the claims that wait here.
 func (v *queue) unvoted() int {
 	k := 0

@@ -18,10 +18,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// visit is one request being handled. It lives as long as one call of Handle
-// and changes the Node in place.
+// visit is the handling of one request for the record. It changes the node n in
+// place.
 type visit struct {
-	*Node
+	n    *Node
 	now  int64
 	outs []Out
 }
@@ -30,11 +30,11 @@ type visit struct {
 // is: a claim whose lease has ended counts as gone whether it has been dropped
 // or not.
 func (v *visit) record(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.incarnation}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.n.incarnation}
 	switch {
 	case r.Op == protocol.OpRead:
 		v.watch(t, owner)
-	case max(r.Stored.Ticket, promiseOf(r)) > v.top() && !v.off(Top):
+	case max(r.Stored.Ticket, promiseOf(r)) > v.n.top(v.now) && !v.n.off(Top):
 		a.Status = protocol.Ahead
 	case r.Op == protocol.OpOpen:
 		a.Status = v.open(*r.Stored)
@@ -63,10 +63,10 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 	case v.superseded(s.Version) || v.storedVersion().Run(s.Version) > 0:
 		return protocol.StatusSuperseded
 	case v.began(s.Version): // again
-	case !v.votesFor(v.now, s.Version) && !v.off(Present):
+	case !v.n.votesFor(v.now, s.Version) && !v.n.off(Present):
 		return protocol.Missing
 	default:
-		if v.promise == (protocol.Version{}) || !v.off(Promise) {
+		if v.n.promise == (protocol.Version{}) || !v.n.off(Promise) {
 			v.promised(s)
 		}
 		v.keepRegister()
@@ -82,7 +82,7 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
 	case v.superseded(s.Version) || v.storedVersion().Compare(s.Version) > 0:
 		return protocol.StatusSuperseded
-	case !v.began(s.Version) && !v.votesFor(v.now, s.Version) && !v.off(Present):
+	case !v.began(s.Version) && !v.n.votesFor(v.now, s.Version) && !v.n.off(Present):
 		return protocol.Missing
 	default:
 		v.promised(s)
@@ -102,7 +102,7 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 		return protocol.StatusSuperseded
 	}
 	if v.newestPromise().Run(promise) < 0 {
-		v.promise, v.promiseIn = promise, 0
+		v.n.promise, v.n.promiseIn = promise, 0
 		v.keepRegister()
 	}
 	if v.storedVersion().Compare(s.Version) < 0 {
@@ -115,19 +115,19 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 // good as none: whatever comes takes its place. One that is hidden and less far
 // ahead keeps lower runs out: it is true if the clock was set back.
 func (v *visit) storedVersion() protocol.Version {
-	if v.forged(v.stored.Ticket) {
+	if v.n.forged(v.now, v.n.stored.Ticket) {
 		return protocol.Version{}
 	}
-	return v.stored.Version
+	return v.n.stored.Version
 }
 
 // newestPromise is the promise of the newest run that has begun here, with the
 // same exception.
 func (v *visit) newestPromise() protocol.Version {
-	if v.forged(v.promise.Ticket) {
+	if v.n.forged(v.now, v.n.promise.Ticket) {
 		return protocol.Version{}
 	}
-	return v.promise
+	return v.n.promise
 }
 
 // superseded reports whether a run later than that of o has begun here.
@@ -139,27 +139,27 @@ func (v *visit) superseded(o protocol.Version) bool {
 // incarnation. A promise of an earlier incarnation keeps lower runs out, but
 // the node may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
-	return v.promise.Run(o) == 0 && (v.promiseIn == v.incarnation || v.off(PromiseIncarnation))
+	return v.n.promise.Run(o) == 0 && (v.n.promiseIn == v.n.incarnation || v.n.off(PromiseIncarnation))
 }
 
 // promised makes the run of s the newest that has begun here. The incarnation
 // is kept with it: after a loss of memory the promise still keeps lower runs
 // out, and is no leave to record (PromiseIncarnation).
 func (v *visit) promised(s protocol.Stored) {
-	v.promise, v.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.incarnation
+	v.n.promise, v.n.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.n.incarnation
 }
 
 // store records s, and pushes the change to the watchers. The push comes after
 // the record: a client that gets it reads at once.
 func (v *visit) store(s protocol.Stored) {
-	v.stored = s
-	v.stored.Keep = 0
-	v.storedEnd = forGood
+	v.n.stored = s
+	v.n.stored.Keep = 0
+	v.n.storedEnd = forGood
 	if s.Keep > 0 {
-		v.storedEnd = v.now + s.Keep.Milliseconds()
+		v.n.storedEnd = v.now + s.Keep.Milliseconds()
 	}
 	v.keepRegister()
-	v.changed = v.now
+	v.n.changed = v.now
 	v.notifyWatchers()
 }
 
@@ -170,26 +170,27 @@ func (v *visit) store(s protocol.Stored) {
 // watch would block the node for all other names.
 func (v *visit) notifyWatchers() {
 	pushed := 0
-	for _, w := range v.watchers {
-		if w.Seen > v.changed || pushed == v.portion() {
+	for _, w := range v.n.watchers {
+		if w.Seen > v.n.changed || pushed == v.n.portion() {
 			break
 		}
 		if pushed++; w.Expiry > v.now {
-			v.outs = append(v.outs, Out{w.Owner, protocol.Push{ID: w.ID, Incarnation: v.incarnation, Ticket: v.stored.Ticket, Changed: true}})
+			p := protocol.Push{ID: w.ID, Incarnation: v.n.incarnation, Ticket: v.n.stored.Ticket, Changed: true}
+			v.outs = append(v.outs, Out{w.Owner, p})
 		}
 	}
-	v.watchers = slices.Delete(v.watchers, 0, pushed)
-	if pushed < v.portion() || len(v.watchers) == 0 {
-		v.changed = 0
+	v.n.watchers = slices.Delete(v.n.watchers, 0, pushed)
+	if pushed < v.n.portion() || len(v.n.watchers) == 0 {
+		v.n.changed = 0
 	}
 }
 
 // keepRegister keeps record and promise for as long as the one lasts, and for
 // an hour at least, in which no put of an earlier run can still be under way.
 func (v *visit) keepRegister() {
-	v.promiseEnd = v.now + protocol.Remember.Milliseconds()
-	if v.stored.Version != (protocol.Version{}) {
-		v.promiseEnd = max(v.promiseEnd, v.storedEnd)
+	v.n.promiseEnd = v.now + protocol.Remember.Milliseconds()
+	if v.n.stored.Version != (protocol.Version{}) {
+		v.n.promiseEnd = max(v.n.promiseEnd, v.n.storedEnd)
 	}
 }
 
@@ -200,35 +201,35 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 	if t.ID == (protocol.ID{}) {
 		return
 	}
-	v.watchers = slices.DeleteFunc(v.watchers, func(w Watcher) bool { return w.ID == t.ID })
+	v.n.watchers = slices.DeleteFunc(v.n.watchers, func(w Watcher) bool { return w.ID == t.ID })
 	if t.TTL == 0 {
 		return
 	}
 	lasts := int64(1) << bits.Len64(uint64(t.TTL.Milliseconds()))
-	v.watchers = append(v.watchers, Watcher{t.ID, owner, v.now, v.now + lasts})
-	slices.SortFunc(v.watchers, func(a, b Watcher) int {
+	v.n.watchers = append(v.n.watchers, Watcher{t.ID, owner, v.now, v.now + lasts})
+	slices.SortFunc(v.n.watchers, func(a, b Watcher) int {
 		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.ID.String(), b.ID.String()))
 	})
-	if v.changed > 0 {
+	if v.n.changed > 0 {
 		v.notifyWatchers()
 	}
 }
 
 // entry is the record as the node returns it.
 func (v *visit) entry() *protocol.Entry {
-	if v.hidden(max(v.stored.Ticket, v.promise.Ticket)) {
+	if v.n.hidden(v.now, max(v.n.stored.Ticket, v.n.promise.Ticket)) {
 		// The node cannot attest that nothing else was recorded: the hidden
 		// version may have replaced it.
 		e := &protocol.Entry{Forged: true}
-		if !v.hidden(v.stored.Ticket) {
-			e.Stored = v.stored
+		if !v.n.hidden(v.now, v.n.stored.Ticket) {
+			e.Stored = v.n.stored
 		}
-		if !v.hidden(v.promise.Ticket) {
-			e.Promise = v.promise
+		if !v.n.hidden(v.now, v.n.promise.Ticket) {
+			e.Promise = v.n.promise
 		}
 		return v.left(e)
 	}
-	return v.left(&protocol.Entry{Stored: v.stored, CaughtUp: v.caughtUp, Promise: v.promise})
+	return v.left(&protocol.Entry{Stored: v.n.stored, CaughtUp: v.n.caughtUp, Promise: v.n.promise})
 }
 
 // left adds to an entry how much longer its record and its claim last.
@@ -236,11 +237,11 @@ func (v *visit) left(e *protocol.Entry) *protocol.Entry {
 	if e.Version == (protocol.Version{}) {
 		return e
 	}
-	if v.storedEnd != forGood && v.stored.Version != (protocol.Version{}) {
-		e.Keep = time.Duration(v.storedEnd-v.now) * time.Millisecond
+	if v.n.storedEnd != forGood && v.n.stored.Version != (protocol.Version{}) {
+		e.Keep = time.Duration(v.n.storedEnd-v.now) * time.Millisecond
 	}
-	if i := v.find(v.stored.ID); i >= 0 && v.votesFor(v.now, v.stored.Version) {
-		e.Left = time.Duration(v.claims[i].Expiry-v.now) * time.Millisecond
+	if i := v.n.find(v.n.stored.ID); i >= 0 && v.n.votesFor(v.now, v.n.stored.Version) {
+		e.Left = time.Duration(v.n.claims[i].Expiry-v.now) * time.Millisecond
 	}
 	return e
 }
@@ -255,7 +256,7 @@ func (n *register) Forge(s protocol.Stored, promise protocol.Version) {
 // now.
 func (n *Node) Forged(now int64) bool {
 	newest := max(n.stored.Ticket, n.promise.Ticket)
-	return newest > top(n.window(), now) || forged(newest, now)
+	return newest > n.top(now) || forged(newest, now)
 }
 
 // HasRegister reports whether the node would list the name: it has recorded or
@@ -275,11 +276,6 @@ func (n *register) RecordedUntil() (s protocol.Stored, end int64) {
 	return n.stored, end
 }
 
-// top is the highest ticket that a node may give when its clock shows millis.
-func top(w protocol.Window, millis int64) protocol.Ticket {
-	return protocol.Ticket(max(0, millis*1000+w.Half()))
-}
-
 // farFuture is how far a record's version must be ahead of a node's clock to be
 // taken for a forgery, or for the work of nodes whose clocks were wrong. No T0
 // that is served is that far ahead: skews are at most 24 h.
@@ -293,13 +289,17 @@ func forged(t protocol.Ticket, millis int64) bool {
 
 // top is the highest ticket that the fence may be raised to now: see
 // [turn.claim].
-func (v *visit) top() protocol.Ticket { return top(v.window(), v.now) }
+func (n *shared) top(now int64) protocol.Ticket {
+	return protocol.Ticket(max(0, now*1000+n.window().Half()))
+}
 
 // forged reports whether no client's clock can have given the ticket.
-func (v *visit) forged(t protocol.Ticket) bool { return forged(t, v.now) && !v.off(FarFuture) }
+func (n *shared) forged(now int64, t protocol.Ticket) bool {
+	return forged(t, now) && !n.off(FarFuture)
+}
 
 // hidden: the node would not store the version, so it is forged, or the clock
 // was set back since.
-func (v *visit) hidden(t protocol.Ticket) bool {
-	return v.forged(t) || t > v.top() && !forged(t, v.now) && !v.off(NearFuture)
+func (n *shared) hidden(now int64, t protocol.Ticket) bool {
+	return n.forged(now, t) || t > n.top(now) && !forged(t, now) && !n.off(NearFuture)
 }

@@ -77,7 +77,7 @@ func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error 
 
 // comparePlain checks that the redlock key holds what the model says.
 func (s *sequence) comparePlain(got string) error {
-	if want := s.node.Plain(s.now); got != want {
+	if want := s.node.Redlock.Value(s.now); got != want {
 		return fmt.Errorf("the redlock key holds %q, want %q", got, want)
 	}
 	return nil
@@ -136,7 +136,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	if n > 0 {
 		return fmt.Errorf("all claims have left, and a queue is there")
 	}
-	if p := s.node.Plain(s.now); len(p) == 2*len(protocol.ID{}) {
+	if p := s.node.Redlock.Value(s.now); len(p) == 2*len(protocol.ID{}) {
 		return fmt.Errorf("all claims have left, and the redlock key holds %s", p)
 	}
 	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State()).Result()

@@ -206,7 +206,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.node.DelPlain(s.now, "")
+		s.node.Redlock.Delete(s.now, "")
 		s.note("%d del plain", s.now)
 		return s.comparePlain(plain)
 	}
@@ -229,7 +229,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.node.SetPlain(s.now, value, ttl)
+	s.node.Redlock.Set(s.now, value, ttl)
 	s.note("%d set plain %q %v", s.now, value, ttl)
 	return s.comparePlain(plain)
 }

@@ -91,7 +91,7 @@ func Head(n *world.Node) (h lease.Head) {
 			h.Voted = append(h.Voted, string(c.ID[:]))
 		}
 	}
-	if n.Model.Plain(now) == "rival" {
+	if n.Model.Redlock.Value(now) == "rival" {
 		h.Foreign = time.Second
 	}
 	return h

@@ -51,7 +51,7 @@ func (c *cast) kept(n *world.Node) string {
 			s += fmt.Sprintf(" for %s;", Seconds(time.Duration(e.Expiry-now)*time.Millisecond))
 		}
 	}
-	if k := n.Model.Plain(now); k == "rival" {
+	if k := n.Model.Redlock.Value(now); k == "rival" {
 		s += " the rival's key;"
 	}
 	if r := n.Model.Recorded(); r.Version != (protocol.Version{}) {

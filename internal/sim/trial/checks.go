@@ -119,7 +119,7 @@ func (c *checks) end() {
 	for _, n := range w.Nodes {
 		for i := range c.Of {
 			if now, m := n.Millis(w.Now.Add(n.SetBack)), n.Data(i); !n.Down && !m.Empty(now) {
-				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index, len(m.Claims(now)), m.Plain(now))
+				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index, len(m.Claims(now)), m.Redlock.Value(now))
 			}
 		}
 	}

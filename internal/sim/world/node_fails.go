@@ -69,14 +69,14 @@ func (n *Node) Refuses(all, forNow bool) {
 // free.
 func (n *Node) SetPlain(value string, lease time.Duration) bool {
 	n.World.Tape.Note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
-	return n.Model.SetPlain(n.Millis(n.World.Now), value, lease)
+	return n.Model.Redlock.Set(n.Millis(n.World.Now), value, lease)
 }
 
 // DelPlain deletes the redlock key if it has that value, or any if that is
 // empty.
 func (n *Node) DelPlain(value string) {
 	n.World.Tape.Note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
-	n.Model.DelPlain(n.Millis(n.World.Now), value)
+	n.Model.Redlock.Delete(n.Millis(n.World.Now), value)
 }
 
 // Revert is a restart from the disk: the newest writes are gone, and the marker
