@@ -88,9 +88,9 @@ func TestAddressesOfASetThatIsForgotten(t *testing.T) {
 		m.Met(nodeset.Seed+i, nodeset.NodeSet{})
 		m.Up(nodeset.Seed + i)
 	}
-	m.Want()
+	m.Recorder.Want()
 	ballot := func(nodeset.Ballot) nodeset.Ballot { return "b" }
-	r, _ := m.Record(ballot, nodeset.Shared{Guard: 1}, false, func() string { return "id" })
+	r, _ := m.Recorder.Record(ballot, nodeset.Shared{Guard: 1}, false, func() string { return "id" })
 	require.NotNil(t, r)
 	assert.Equal(t, []string{"A2", "A"}, r.Config.Members[0].All())
 }

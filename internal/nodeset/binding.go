@@ -2,6 +2,7 @@ package nodeset
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/quorate/quorate/internal/invariant"
 )
@@ -37,7 +38,7 @@ func (m *Membership) bind(k int) {
 		m.goesOn(k, RecordStep{Kind: SetMove, Identity: member.Identity, Config: m.config})
 	default:
 		n.fault = SetAhead
-		m.question()
+		m.reports.question()
 	}
 }
 
@@ -51,7 +52,7 @@ func (m *Membership) bindOther(k int, shown *Configuration) {
 		n.fault = SetOther
 	case shown.Stamp.Compare(m.config.Stamp) > 0:
 		n.fault = SetAhead
-		m.question()
+		m.reports.question()
 	default:
 		m.lost(k)
 	}
@@ -75,13 +76,13 @@ func (m *Membership) lost(k int) {
 	n := &m.members[k]
 	n.fault = SetLost
 	switch {
-	case m.mayRejoin(k):
+	case m.reports.mayRejoin(k):
 		// Seen is what the node stores now. The node refuses the step if that has
 		// changed in the meantime, so two clients that restore the same node begin
 		// one new incarnation, not two.
 		m.goesOn(k, RecordStep{Kind: SetRestore, Identity: m.config.Numbered(k).Identity,
 			Config: m.config, Seen: n.has.Text})
-	case m.config.Stage != Stable && !m.confirmedByMajority(-1):
+	case m.config.Stage != Stable && !m.reports.confirmedByMajority(-1):
 		n.fault = SetBetween
 	}
 }
@@ -102,9 +103,9 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 		return SetVerdict{Fault: SetRetired, Node: i}
 	}
 	n := m.at(i)
-	n.up, n.ready, n.again, n.met, n.has = true, false, false, true, m.resendCommit(i, has)
+	n.up, n.ready, n.again, n.met, n.has = true, false, false, true, m.Recorder.resendCommit(i, has)
 	if i < Seed {
-		m.reports[i].next = RecordedNext{}
+		m.reports.byNumber[i].next = RecordedNext{}
 	}
 	if m.conclude(i); m.Addr(i) == "" || !m.at(i).up { // it is a member no more, or another one by now
 		m.tend()
@@ -130,7 +131,7 @@ func (m *Membership) Met(i int, has NodeSet) SetVerdict {
 // conclude draws the conclusions from what connection by has shown.
 func (m *Membership) conclude(by int) {
 	m.forget()
-	for c := cmp.Or(m.found(), m.newer()); c != nil; c = cmp.Or(m.found(), m.newer()) {
+	for c := cmp.Or(m.found(), m.reports.newer()); c != nil; c = cmp.Or(m.found(), m.reports.newer()) {
 		m.adopt(by, c)
 	}
 }
@@ -144,22 +145,32 @@ func (m *Membership) Verdict(i int) SetVerdict {
 	}
 	n := m.at(i)
 	return SetVerdict{Fault: n.fault, Node: i, Shown: n.has.Config, As: n.has.Identity, Set: m.config,
-		Asks: n.fault == SetLost && m.confirmedByMajority(-1)}
+		Asks: n.fault == SetLost && m.reports.confirmedByMajority(-1)}
 }
 
 // Up records that a connection is ready. The client may have learned of another
 // configuration since the connection began.
 func (m *Membership) Up(i int) {
-	if m.mine != nil && m.mine.phase == SetCommit { // it has got the step of resendCommit
-		m.mine.keeps(m.at(i).has)
+	if r := m.Recorder.mine; r != nil && r.phase == SetCommit { // it has got the step of resendCommit
+		r.keeps(m.at(i).has)
 	}
 	n := m.at(i)
 	if n.ready = n.up; n.again {
 		m.do(i, SetAction{Reconnect: true})
 	} else if i < Seed && n.up && n.fault == SetFits {
-		m.remind()
+		m.reports.remind()
 	}
 	m.tend()
+}
+
+// JudgeAgain has the connection to a node without a vote be judged again, as
+// its JudgePause is over. A connection that this client's recording uses is
+// judged again when the recording is over. Otherwise the recording would never
+// be over where its three round trips take longer than a pause.
+func (m *Membership) JudgeAgain(i int) {
+	if r := &m.Recorder; !r.Recording() || !slices.Contains(r.mine.at, i) {
+		m.Again(i)
+	}
 }
 
 // Down records that the connection to node i has ended.

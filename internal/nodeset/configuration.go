@@ -97,6 +97,20 @@ func (m *Member) Has(addr string) bool { return m.Addr == addr || slices.Contain
 // All returns the member's addresses, the first one first.
 func (m *Member) All() []string { return append([]string{m.Addr}, m.Also...) }
 
+// dialedBy returns the address by which a client reaches the member: the one
+// that the client's list names, else the first.
+//
+// Invariant: the address is one of those recorded in the set, and there is only
+// one connection to each member. So a member has one vote, however many
+// addresses it has: an operator may only add addresses of the server that
+// serves the member.
+func (m *Member) dialedBy(list []string) string {
+	if i := slices.IndexFunc(list, m.Has); i >= 0 { //mutant:RuleSetListed
+		return list[i]
+	}
+	return m.Addr
+}
+
 // MaxAddrs is the maximum number of addresses of a member, and MaxAddr the
 // maximum length of an address that an operator sets. The record of a set stays
 // far below what the scripts can read.
@@ -189,6 +203,11 @@ func (c *Configuration) Numbered(number int) *Member {
 // back to the same first one. That one's stamp has a ballot, which is partly
 // random, so no other set has it.
 func (c *Configuration) Kin(o *Configuration) bool { return c.Origin == o.Origin }
+
+// coveredBy reports whether a list has an address of each member.
+func (c *Configuration) coveredBy(list []string) bool {
+	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.ContainsFunc(list, k.Has) })
+}
 
 // numbers returns the members for which the condition is true, as one bit for
 // each number.

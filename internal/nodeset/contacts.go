@@ -141,25 +141,11 @@ func (t *contacts) each(f func(i int, n *contact)) {
 	}
 }
 
-// dials returns the address by which this client reaches a member: the one that
-// its list names, else the first.
-//
-// Invariant: the address is one of those recorded in the set, and there is only
-// one connection to each member. So a member has one vote, however many
-// addresses it has: an operator may only add addresses of the server that
-// serves the member.
-func (t *contacts) dials(m *Member) string {
-	if i := slices.IndexFunc(t.list, m.Has); i >= 0 { //mutant:RuleSetListed
-		return t.list[i]
-	}
-	return m.Addr
-}
-
 // Addr returns the address of a connection, empty for the number of no member.
 func (t *contacts) Addr(i int) string {
 	switch member := t.config.Numbered(i); {
 	case member != nil:
-		return t.dials(member)
+		return member.dialedBy(t.list)
 	case i >= Seed && i-Seed < len(t.list):
 		return t.list[i-Seed]
 	}
@@ -318,14 +304,9 @@ func (t *contacts) Wrong() SetVerdict {
 			missing++
 		}
 	}
-	if len(sets[0])+missing >= len(t.list)/2+1 || len(sets) == 1 && t.covers(c) {
+	if len(sets[0])+missing >= len(t.list)/2+1 || len(sets) == 1 && c.coveredBy(t.list) {
 		return SetVerdict{} // q nodes may agree yet, or the set is recorded again
 	}
 	shows := slices.IndexFunc(t.seeds, func(n contact) bool { return n.has.Config == c })
 	return SetVerdict{Fault: SetWrong, Node: Seed + max(0, shows), Shown: c}
-}
-
-// covers reports whether the list has an address of each member.
-func (t *contacts) covers(c *Configuration) bool {
-	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.ContainsFunc(t.list, k.Has) })
 }

@@ -18,8 +18,8 @@ import (
 type memberReports struct {
 	*contacts
 
-	asked   uint32                          // counts the questions to members, see mayRejoin
-	reports [protocol.MaxNodes]memberReport // by number
+	asked    uint32 // counts the questions to members, see mayRejoin
+	byNumber [protocol.MaxNodes]memberReport
 }
 
 // memberReport is what is known from the reports of one member, and about its
@@ -82,8 +82,8 @@ func (w *memberReports) isCredible(k int) bool {
 // (RuleSetVersion).
 func (w *memberReports) decided(shown []*Configuration) *Configuration {
 	deciders := w.config.Deciders()
-	for k := range w.reports {
-		next := &w.reports[k].next
+	for k := range w.byNumber {
+		next := &w.byNumber[k].next
 		if deciders&(1<<k) == 0 || next.Of != w.config.Stamp || next.Config == nil ||
 			next.Config.Stamp.Epoch() != w.config.Stamp.Epoch()+1 {
 			continue
@@ -94,7 +94,7 @@ func (w *memberReports) decided(shown []*Configuration) *Configuration {
 			if !w.isCredible(o.Number) {
 				return false
 			}
-			has := &w.reports[o.Number].next
+			has := &w.byNumber[o.Number].next
 			recorded := has.Of == next.Of && has.Config != nil && has.Config.Stamp == next.Config.Stamp &&
 				(serves || has.Version == next.Version) //mutant:RuleSetVersion
 			return recorded || w.members[o.Number].has.Stamp() == next.Config.Stamp

@@ -27,8 +27,8 @@ import (
 // for concurrent use.
 type Membership struct {
 	contacts
-	memberReports
-	recorder
+	reports  memberReports
+	Recorder Recorder
 
 	stood [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
 	// Numbers that were given to another member since Group was last called.
@@ -41,7 +41,7 @@ type Membership struct {
 
 func NewMembership(list []string) *Membership {
 	m := &Membership{contacts: contacts{list: slices.Clone(list), seeds: make([]contact, len(list))}}
-	m.memberReports.contacts, m.recorder.contacts = &m.contacts, &m.contacts
+	m.reports.contacts, m.Recorder.contacts = &m.contacts, &m.contacts
 	return m
 }
 
@@ -49,7 +49,7 @@ func NewMembership(list []string) *Membership {
 // the servers of its members are.
 func (m *Membership) adopt(by int, c *Configuration) {
 	was := m.config
-	m.config, m.last = c, c
+	m.config, m.Recorder.last = c, c
 	m.skipped = m.skipped || !c.widens(was)
 	if was != nil {
 		for _, gone := range was.Members {
@@ -85,7 +85,7 @@ func (m *Membership) adopt(by int, c *Configuration) {
 
 // blank resets what is known of the member with a number.
 func (m *Membership) blank(k int, fault SetFault) {
-	m.members[k], m.reports[k] = contact{fault: fault}, memberReport{}
+	m.members[k], m.reports.byNumber[k] = contact{fault: fault}, memberReport{}
 }
 
 // forget makes the client rely on no set: each member that decides what follows
@@ -104,7 +104,7 @@ func (m *Membership) forget() {
 		if c := n.has.Config; !n.up || c != nil && c.Kin(m.config) {
 			return
 		}
-		list = append(list, m.dials(&member))
+		list = append(list, member.dialedBy(m.list))
 	}
 	for _, member := range m.config.Members {
 		m.do(member.Number, SetAction{Cease: true})
@@ -129,7 +129,7 @@ func (m *Membership) Decide(c *Configuration) {
 // HandleReport processes what member k stores, in answer to the SetAction with
 // that number.
 func (m *Membership) HandleReport(k int, ask uint32, has NodeSet, next RecordedNext) {
-	if c := m.handleReport(k, ask, has, next); c != nil {
+	if c := m.reports.handleReport(k, ask, has, next); c != nil {
 		m.adopt(-1, c)
 	}
 }

@@ -12,9 +12,10 @@ import (
 // be connected and judged when a recording begins. A node that is away may know
 // a set or a later configuration, and one epoch would then have two successors.
 
-// recorder decides what a client records, and keeps what it recorded last.
-type recorder struct {
-	*contacts
+// Recorder decides what a client records, and keeps what it recorded last. It
+// is a part of a Membership.
+type Recorder struct {
+	contacts *contacts
 
 	wanted   bool           // see Want
 	mine     *Recording     // this client's latest recording
@@ -25,16 +26,16 @@ type recorder struct {
 // Want says that the client is about to use its nodes. From then on, blank
 // nodes record the set of the client's list. Until then, an operator can still
 // declare them new, see Bootstrap.
-func (r *recorder) Want() { r.wanted = true }
+func (r *Recorder) Want() { r.wanted = true }
 
 // Due reports whether Record has something to do.
-func (r *recorder) Due() bool { return r.due(r.wanted) != nil }
+func (r *Recorder) Due() bool { return r.due(r.wanted) != nil }
 
 // Record begins the recording that is due. It returns the recording and its first
 // question to the nodes, or nil if none is due. ballot returns one that has the
 // current time and is above the given one. shared are the client's settings, for a new set. ready means
 // that an operator declared the nodes brand-new, so that no guard time begins.
-func (r *recorder) Record(
+func (r *Recorder) Record(
 	ballot func(above Ballot) Ballot, shared Shared, ready bool, identity func() string,
 ) (*Recording, []RecordStep) {
 	d := r.due(r.wanted || ready)
@@ -50,15 +51,15 @@ func (r *recorder) Record(
 				max(shared.Skew, f.Skew())}
 		}
 		c = &Configuration{Stamp: StampOf(1, b), Origin: StampOf(1, b), Now: shared, Next: shared,
-			Last: len(r.list) - 1}
-		for i, addr := range r.list {
+			Last: len(r.contacts.list) - 1}
+		for i, addr := range r.contacts.list {
 			c.Members = append(c.Members, Member{Number: i, Identity: identity(), Addr: addr,
 				Also: r.aliases(addr)})
 		}
 	}
 	var runs []string
 	for _, i := range d.at {
-		runs = append(runs, r.at(i).has.Run)
+		runs = append(runs, r.contacts.at(i).has.Run)
 	}
 	r.mine = &Recording{Forgotten: d.again != nil, ready: ready, ballot: b, Config: c, addrs: r.addrs(c),
 		at: d.at, runs: runs}
@@ -70,9 +71,9 @@ func (r *recorder) Record(
 // that has not answered in time. It returns the next question, or nothing once
 // the recording is over.
 func (m *Membership) Next(answers []*NodeSet) []RecordStep {
-	r := m.mine
+	r := m.Recorder.mine
 	steps := r.next(answers)
-	m.promised = max(m.promised, r.promised)
+	m.Recorder.promised = max(m.Recorder.promised, r.promised)
 	if len(steps) > 0 {
 		return steps
 	}
@@ -84,25 +85,15 @@ func (m *Membership) Next(answers []*NodeSet) []RecordStep {
 }
 
 // Recording reports whether a recording of this client is under way.
-func (r *recorder) Recording() bool { return r.mine != nil && r.mine.Outcome == RecordGoesOn }
-
-// JudgeAgain has the connection to a node without a vote be judged again, as
-// its JudgePause is over. A connection that this client's recording uses is
-// judged again when the recording is over. Otherwise the recording would never
-// be over where its three round trips take longer than a pause.
-func (r *recorder) JudgeAgain(i int) {
-	if !r.Recording() || !slices.Contains(r.mine.at, i) {
-		r.Again(i)
-	}
-}
+func (r *Recorder) Recording() bool { return r.mine != nil && r.mine.Outcome == RecordGoesOn }
 
 // Twice returns the connections to two addresses of the list that lead to one
 // server, as far as the runs of servers tell, or -1.
-func (r *recorder) Twice() (one, other int) {
-	runs := make([]string, len(r.seeds))
-	for i := range r.seeds {
-		if r.seeds[i].up {
-			runs[i] = r.seeds[i].has.Run
+func (r *Recorder) Twice() (one, other int) {
+	runs := make([]string, len(r.contacts.seeds))
+	for i := range r.contacts.seeds {
+		if r.contacts.seeds[i].up {
+			runs[i] = r.contacts.seeds[i].has.Run
 		}
 	}
 	if one, other = sameRun(runs); one >= 0 {
@@ -115,18 +106,19 @@ func (r *recorder) Twice() (one, other int) {
 // server at addr, without those of the list: each of these gets a member of its
 // own. They matter if all servers lose their data: a client that
 // reaches a server only by another address would otherwise lose that server.
-func (r *recorder) aliases(addr string) []string {
+func (r *Recorder) aliases(addr string) []string {
 	if r.last == nil || r.last.Place(addr) < 0 {
 		return nil
 	}
 	all := r.last.Members[r.last.Place(addr)].All()
-	return slices.DeleteFunc(all, func(a string) bool { return a == addr || slices.Contains(r.list, a) })
+	list := r.contacts.list
+	return slices.DeleteFunc(all, func(a string) bool { return a == addr || slices.Contains(list, a) })
 }
 
 // addrs returns the address by which this client reaches each member of c.
-func (r *recorder) addrs(c *Configuration) (addrs []string) {
+func (r *Recorder) addrs(c *Configuration) (addrs []string) {
 	for i := range c.Members {
-		addrs = append(addrs, r.dials(&c.Members[i]))
+		addrs = append(addrs, c.Members[i].dialedBy(r.contacts.list))
 	}
 	return addrs
 }
@@ -137,12 +129,12 @@ func (r *recorder) addrs(c *Configuration) (addrs []string) {
 // Invariant: a node gets its commit only once. It may have voted since, and
 // then lost its data. The operator's declaration applies only to the run of the
 // server that accepted the set.
-func (r *recorder) resendCommit(i int, has NodeSet) NodeSet {
+func (r *Recorder) resendCommit(i int, has NodeSet) NodeSet {
 	m := r.mine
 	if m == nil {
 		return has
 	}
-	at := slices.Index(m.addrs, r.Addr(i))
+	at := slices.Index(m.addrs, r.contacts.Addr(i))
 	if m.phase != SetCommit {
 		m.met(at, has.Run)
 		return has
@@ -151,7 +143,7 @@ func (r *recorder) resendCommit(i int, has NodeSet) NodeSet {
 		return has
 	}
 	ready := m.ready && at >= 0 && has.Run == m.runs[at]
-	r.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity,
+	r.contacts.do(i, SetAction{RecordStep: RecordStep{Kind: SetCommit, Ballot: m.ballot, Identity: has.Identity,
 		Config: m.Config, Ready: ready}})
 	return NodeSet{Phase: SetRecorded, Identity: has.Identity, Config: m.Config}
 }
@@ -164,23 +156,23 @@ type dueRecording struct {
 
 // due returns the recording that is due, nil if none is. Two at a time of one
 // client would supersede each other.
-func (r *recorder) due(wanted bool) *dueRecording {
+func (r *Recorder) due(wanted bool) *dueRecording {
 	if r.Recording() {
 		return nil
 	}
-	if r.config != nil {
-		return r.dueAgain(r.config)
+	if r.contacts.config != nil {
+		return r.dueAgain(r.contacts.config)
 	}
 	d := &dueRecording{}
-	for i := range r.seeds {
-		if n := &r.seeds[i]; !n.ready || n.again {
+	for i := range r.contacts.seeds {
+		if n := &r.contacts.seeds[i]; !n.ready || n.again {
 			return nil
 		}
 		d.at = append(d.at, Seed+i)
 	}
-	sets := r.shown()
+	sets := r.contacts.shown()
 	switch {
-	case len(sets) == 1 && r.covers(sets[0][0]):
+	case len(sets) == 1 && sets[0][0].coveredBy(r.contacts.list):
 		return r.dueAgain(sets[0][0])
 	case len(sets) > 0 || !wanted:
 		return nil
@@ -194,10 +186,10 @@ func (r *recorder) due(wanted bool) *dueRecording {
 // Invariant: a set is not recorded again while it is being changed. The
 // decision may be forgotten, and a second decision would give the set two
 // successors.
-func (r *recorder) dueAgain(c *Configuration) *dueRecording {
+func (r *Recorder) dueAgain(c *Configuration) *dueRecording {
 	top, knows, lost := c, uint32(0), false
 	for _, member := range c.Members {
-		_, n := r.contactAt(r.dials(&member))
+		_, n := r.contacts.contactAt(member.dialedBy(r.contacts.list))
 		if n == nil || !n.ready || n.again {
 			return nil
 		}
@@ -213,12 +205,13 @@ func (r *recorder) dueAgain(c *Configuration) *dueRecording {
 			lost = true
 		}
 	}
-	if !lost || knows == 0 && r.config == nil || protocol.Most(c.Deciders(), knows) || top.Stage != Stable {
+	if !lost || knows == 0 && r.contacts.config == nil || protocol.Most(c.Deciders(), knows) ||
+		top.Stage != Stable {
 		return nil
 	}
 	d := &dueRecording{again: top}
 	for _, member := range top.Members {
-		at, n := r.contactAt(r.dials(&member))
+		at, n := r.contacts.contactAt(member.dialedBy(r.contacts.list))
 		if n == nil || !n.ready {
 			return nil
 		}

@@ -81,8 +81,8 @@ const (
 	RecordTwice                    // Node is Other, a node of the list, under a second address
 )
 
-// Recording is one attempt of this client to record a set. recorder.Record makes
-// it. The runtime then carries its questions to the nodes, and recorder.Next
+// Recording is one attempt of this client to record a set. Recorder.Record makes
+// it. The runtime then carries its questions to the nodes, and Membership.Next
 // takes the answers, until Outcome is not RecordGoesOn any more. It is not safe
 // for concurrent use.
 type Recording struct {

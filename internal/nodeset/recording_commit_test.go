@@ -81,7 +81,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 		{"so it is in the joint stage", blank().serve(joint, "A"), []string{"A", "B", "C", "D"}, nil},
 	} {
 		p := of.world.start(of.list...).settle(t)
-		require.Equal(t, of.again != nil, p.Due(), of.what)
+		require.Equal(t, of.again != nil, p.Recorder.Due(), of.what)
 		if of.again == nil {
 			continue
 		}
@@ -100,7 +100,7 @@ func TestASetIsRecordedAgain(t *testing.T) {
 	p.drop(0)
 	p.drop(1)
 	p.settle(t)
-	require.True(t, p.Due())
+	require.True(t, p.Recorder.Due())
 	other := w.wanting(abc...)
 	assert.Equal(t, nodeset.RecordDone, p.recording(false, 0).finish())
 	assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
@@ -131,7 +131,7 @@ func TestAnAcceptanceOfOtherNodesIsNotVoid(t *testing.T) {
 	w := blank().serve(setOf(1, abc...), "A")
 	w.keep(w.at("B"), acceptedAt(setOf(2, "B", "D"), "B", 2))
 	p := w.start(abc...).settle(t)
-	require.True(t, p.Due())
+	require.True(t, p.Recorder.Due())
 	r := p.recording(false, nodeset.SetRetire)
 	assert.Equal(t, nodeset.RecordOther, r.Outcome)
 	assert.True(t, r.Begun)
@@ -152,7 +152,7 @@ func TestARecordingKeepsItsConnections(t *testing.T) {
 	w := blank()
 	p := w.wanting(abc...)
 	r := p.recording(false, nodeset.SetAccept)
-	assert.False(t, p.Due())
+	assert.False(t, p.Recorder.Due())
 	assert.Nil(t, p.recording(true, 0))
 	assert.False(t, again(p))
 	for len(r.Out) > 0 {

@@ -38,7 +38,7 @@ func recordWithFaults(t *testing.T, seed uint64) {
 		r.Shuffle(3, func(i, j int) { list[i], list[j] = list[j], list[i] })
 		clients[i], under[i], ready[i] = w.start(list...), nil, r.IntN(3) > 0
 		if !ready[i] {
-			clients[i].Want()
+			clients[i].Recorder.Want()
 		}
 	}
 	for i := range clients {

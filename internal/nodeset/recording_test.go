@@ -20,7 +20,7 @@ func blank() *world { return newWorld() }
 func (w *world) wanting(list ...string) *party {
 	p := w.start(list...)
 	p.settle(&findings.Findings{})
-	p.Want()
+	p.Recorder.Want()
 	return p
 }
 
@@ -84,7 +84,7 @@ func voidIsOver(t assert.TestingT) {
 	w.keep(w.at("B"), acceptedAt(setOf(2, "A", "B"), "B", 2))
 	p := w.start(abc...)
 	p.settle(&findings.Findings{})
-	if assert.True(t, p.Due(), "fewer than a majority remember the set") {
+	if assert.True(t, p.Recorder.Due(), "fewer than a majority remember the set") {
 		assert.Equal(t, nodeset.RecordDone, p.recording(false, 0).finish())
 	}
 }
@@ -97,18 +97,18 @@ func TestRecording(t *testing.T) {
 	for _, ready := range []bool{false, true} {
 		w := blank()
 		p := w.start(abc...).settle(t)
-		assert.False(t, p.Due(), "an operator may declare the nodes new")
+		assert.False(t, p.Recorder.Due(), "an operator may declare the nodes new")
 		if !ready {
-			p.Want()
+			p.Recorder.Want()
 		}
 		assert.Equal(t, nodeset.RecordDone, p.recording(ready, 0).finish())
 		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
 		assert.Equal(t, ready, w.at("A").Recovering(w.now) == 0, "the operator's word ends the guard time")
-		assert.False(t, p.Due())
+		assert.False(t, p.Recorder.Due())
 	}
 	w := blank()
 	w.at("C").up = false
-	assert.False(t, w.wanting(abc...).Due(), "C may know a set")
+	assert.False(t, w.wanting(abc...).Recorder.Due(), "C may know a set")
 
 	for _, run := range []string{"", "run of A"} {
 		w = blank()
@@ -262,9 +262,9 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 	set := setOf(1, abc...)
 	_, _, done := replaced(set)
 	p := blank().wanting(abc...)
-	require.True(t, p.Due())
+	require.True(t, p.Recorder.Due())
 	p.Again(nodeset.Seed)
-	assert.False(t, p.Due(), "a blank node")
+	assert.False(t, p.Recorder.Due(), "a blank node")
 
 	forgotten := func() *party {
 		w := blank().serve(set, abc...)
@@ -273,15 +273,15 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 		p.drop(0)
 		p.drop(1)
 		p.settle(t)
-		require.True(t, p.Due())
+		require.True(t, p.Recorder.Due())
 		return p
 	}
 	p = forgotten()
 	p.Again(2)
-	assert.False(t, p.Due(), "the member that remembers")
+	assert.False(t, p.Recorder.Due(), "the member that remembers")
 	p = forgotten()
 	p.drop(2)
-	assert.False(t, p.Due(), "the member that remembers is away")
+	assert.False(t, p.Recorder.Due(), "the member that remembers is away")
 	p = forgotten()
 	assert.Nil(t, p.recording(true, 0), "an operator's word is of new nodes")
 
@@ -291,11 +291,11 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 	for i := range 3 {
 		p.drop(i)
 	}
-	assert.False(t, p.settle(t).Due(), "D is a member of what A remembers")
+	assert.False(t, p.settle(t).Recorder.Due(), "D is a member of what A remembers")
 	w.at("D").up = true
-	require.True(t, p.settle(t).Due())
+	require.True(t, p.settle(t).Recorder.Due())
 	p.drop(2)
-	assert.False(t, p.Due(), "C was a member, and may know what followed")
+	assert.False(t, p.Recorder.Due(), "C was a member, and may know what followed")
 
 	w = blank().serve(set, "A", "B")
 	p = w.start(abc...)
@@ -306,7 +306,7 @@ func TestNothingIsRecordedBeforeAllAreJudged(t *testing.T) {
 		p.connect(i)
 	}
 	assert.Equal(t, nodeset.SetLost, p.Verdict(2).Fault)
-	assert.False(t, p.Due(), "most remember it: they say so, and C gets its place")
+	assert.False(t, p.Recorder.Due(), "most remember it: they say so, and C gets its place")
 }
 
 // Where all have forgotten their set another one is recorded. Leases of before
@@ -320,7 +320,7 @@ func TestANewSetCoversTheLeasesOfTheForgottenOne(t *testing.T) {
 	for i := range 3 {
 		p.drop(i)
 	}
-	p.settle(t).Want()
+	p.settle(t).Recorder.Want()
 	r := p.recording(false, nodeset.SetRetire)
 	require.Equal(t, nodeset.RecordDone, r.Outcome)
 	assert.Equal(t, set.Now, r.Config.Now)

@@ -23,7 +23,7 @@ func (w *memberReports) mayRejoin(k int) bool {
 	if !w.confirmedByMajority(-1) {
 		return false
 	}
-	has, s := &w.members[k].has, &w.reports[k]
+	has, s := &w.members[k].has, &w.byNumber[k]
 	life := has.Life
 	if has.Config != nil { // an earlier one, or one of a list that was not recorded
 		life = has.Text
@@ -62,7 +62,7 @@ func (w *memberReports) remind() {
 		n := &w.members[member.Number]
 		switch {
 		case !n.up:
-		case (n.fault == SetLost || n.fault == SetBetween) && w.reports[member.Number].since == 0:
+		case (n.fault == SetLost || n.fault == SetBetween) && w.byNumber[member.Number].since == 0:
 			if w.confirmedByMajority(-1) {
 				w.Again(member.Number)
 			}
@@ -87,17 +87,17 @@ func (w *memberReports) remind() {
 //	C stores the word w. HandleLife has A and B asked.
 //	A and B confirm the set. handleReport ends the connection to C.
 //	C connects again and shows w, so mayRejoin lets it have its place back.
-func (w *memberReports) HandleLife(k int, has NodeSet) {
-	if w.config.Numbered(k) == nil {
+func (m *Membership) HandleLife(k int, has NodeSet) {
+	if m.config.Numbered(k) == nil {
 		return
 	}
-	switch n := &w.members[k]; {
+	switch n := &m.members[k]; {
 	case !n.up || n.fault != SetLost || n.has.Config != nil:
 	case has.Config != nil:
-		w.Again(k) // another client has given it its place
-	case has.Life != "" && w.confirmedByMajority(-1):
-		if n.has = has; w.mayRejoin(k) {
-			w.Again(k)
+		m.Again(k) // another client has given it its place
+	case has.Life != "" && m.reports.confirmedByMajority(-1):
+		if n.has = has; m.reports.mayRejoin(k) {
+			m.Again(k)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func (w *memberReports) handleReport(k int, ask uint32, has NodeSet, next Record
 	if member == nil {
 		return nil
 	}
-	n, s := &w.members[k], &w.reports[k]
+	n, s := &w.members[k], &w.byNumber[k]
 	if has.Identity != n.has.Identity || has.Stamp() != n.has.Stamp() || has.Phase != SetRecorded {
 		w.Again(k) // it is another server, lost its data, or has moved
 	} else if next.Of == w.config.Stamp {
@@ -122,7 +122,7 @@ func (w *memberReports) handleReport(k int, ask uint32, has NodeSet, next Record
 		return c
 	}
 	for _, o := range w.config.Members {
-		if w.members[o.Number].fault == SetLost && w.reports[o.Number].since > 0 &&
+		if w.members[o.Number].fault == SetLost && w.byNumber[o.Number].since > 0 &&
 			w.confirmedByMajority(o.Number) {
 			w.Again(o.Number)
 		}
@@ -140,7 +140,7 @@ func (w *memberReports) confirmedByMajority(k int) bool {
 		if !n.up || n.fault != SetFits || n.has.Stamp() != w.config.Stamp || n.has.Phase != SetRecorded {
 			return false
 		}
-		return k < 0 || w.reports[o.Number].answered >= w.reports[k].since //mutant:RuleSetSince=true
+		return k < 0 || w.byNumber[o.Number].answered >= w.byNumber[k].since //mutant:RuleSetSince=true
 	})
 	return protocol.Most(w.config.Deciders(), say) //mutant:RuleSetWord=true
 }

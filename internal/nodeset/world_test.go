@@ -275,7 +275,7 @@ func (p *party) recording(ready bool, until nodeset.RecordKind) *recording {
 		return nodeset.NewBallot(time.UnixMilli(0x19a00000000), uint32(p.w.fresh()), "")
 	}
 	identity := func() string { return fmt.Sprint("id", p.w.fresh()) }
-	r, steps := p.Record(ballot, nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, identity)
+	r, steps := p.Recorder.Record(ballot, nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, identity)
 	if r == nil {
 		return nil
 	}

@@ -72,7 +72,7 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 // due reports whether this client must have the nodes record a set. Called with
 // s.mu held.
 func (s *members) due() bool {
-	return !s.ps.Set.LooksOnly && s.Recorder.declaring == 0 && s.known.Due()
+	return !s.ps.Set.LooksOnly && s.Recorder.declaring == 0 && s.known.Recorder.Due()
 }
 
 // changed wakes everything that waits for changes. Called with s.mu held.

@@ -105,7 +105,7 @@ func (s *members) WaitForSet() <-chan struct{} {
 
 func (s *members) want() {
 	s.wanted.Store(true)
-	s.Change(-1, func(m *nodeset.Membership) { m.Want() })
+	s.Change(-1, func(m *nodeset.Membership) { m.Recorder.Want() })
 }
 
 // operatorsTime is how long the nodes of a list stay blank if no call needs

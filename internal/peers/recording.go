@@ -237,7 +237,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 			Chance(), above)
 	}
 	s.mu.Lock()
-	r, steps := s.known.Record(ballot, shared, ready, Identity)
+	r, steps := s.known.Recorder.Record(ballot, shared, ready, Identity)
 	s.mu.Unlock()
 	if r == nil {
 		return nil, nil
@@ -265,7 +265,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 // twice is the error of a list that has a server twice, as far as runs tell.
 func (s *recorder) twice() error {
 	s.mu.Lock()
-	one, other := s.known.Twice()
+	one, other := s.known.Recorder.Twice()
 	s.mu.Unlock()
 	if one < 0 {
 		return nil

@@ -39,8 +39,8 @@ func (s *recorders) recordSet(a *args) error {
 	r := s.recordings[label]
 	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
 	if r.Recording == nil {
-		q.Members.Want()
-		r.Recording, r.steps = q.Members.Record(func(nodeset.Ballot) nodeset.Ballot { return ballot }, s.c.World.Settings(), ready, q.Chance)
+		q.Members.Recorder.Want()
+		r.Recording, r.steps = q.Members.Recorder.Record(func(nodeset.Ballot) nodeset.Ballot { return ballot }, s.c.World.Settings(), ready, q.Chance)
 		if r.Recording == nil {
 			s.c.Say("%s has nothing to record", q.Label)
 			return nil

@@ -123,7 +123,7 @@ func (f *follower) join() {
 	}
 	f.Tend()
 	// A service may do without a call for long.
-	f.p.Later(2*f.p.World.NodeTimeout, func() { f.Members.Want(); f.records() })
+	f.p.Later(2*f.p.World.NodeTimeout, func() { f.Members.Recorder.Want(); f.records() })
 }
 
 // Tend has the connections be those that are to be there. One that is to end,
@@ -151,18 +151,18 @@ func (f *follower) Tend() {
 // nodeset.Membership says so, as the recorder in internal/peers does.
 func (f *follower) records() {
 	w := f.p.World
-	if f.recording || !f.Members.Due() || w.over() || w.Wire != nil {
+	if f.recording || !f.Members.Recorder.Due() || w.over() || w.Wire != nil {
 		return
 	}
 	f.recording = true
 	f.p.run(func(t *task) {
-		for pause := time.Duration(0); f.Members.Due() && !w.over(); {
+		for pause := time.Duration(0); f.Members.Recorder.Due() && !w.over(); {
 			pause = nodeset.RecordPause(pause, w.NodeTimeout)
 			random := pause/2 + time.Duration(w.RNG.Int64N(int64(pause/2)))
 			if !t.wait(func(done func()) { t.p.Later(random, done) }) {
 				return
 			}
-			r, steps := f.Members.Record(f.Ballot, t.p.Own, false, f.Chance)
+			r, steps := f.Members.Recorder.Record(f.Ballot, t.p.Own, false, f.Chance)
 			for len(steps) > 0 {
 				answers := t.askSet(steps)
 				if t.gone {
@@ -260,7 +260,7 @@ func (f *follower) waits() bool {
 	if f.Members == nil || f.Members.Config() != nil {
 		return false
 	}
-	f.Members.Want()
+	f.Members.Recorder.Want()
 	f.records()
 	return true
 }
