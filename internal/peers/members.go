@@ -27,7 +27,7 @@ import (
 
 func newMembers(ps *Peers, list []string) *members {
 	s := &members{ps: ps, known: nodeset.NewMembership(list), logged: map[int]nodeset.SetFault{}}
-	s.Recorder.members = s
+	s.Recorder.ps, s.Recorder.members = ps, s
 	signal := make(chan struct{})
 	s.signal.Store(&signal)
 	s.Named.Store(&naming{Guard: ps.Set.Guard, Retention: ps.Set.Retention})

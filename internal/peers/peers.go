@@ -278,7 +278,8 @@ type naming struct {
 // is due. It is safe for concurrent use; members.mu guards recording and
 // declaring.
 type recorder struct {
-	*members
+	ps         *Peers
+	members    *members
 	recording  bool   // record is running
 	declaring  int    // calls of Bootstrap in progress: only these record meanwhile
 	lastWarned string // what record last warned of; only record uses it

@@ -30,17 +30,17 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 	var last error
 	var proposed []nodeset.Stamp
 	for pause := ps.Set.NodeTimeout / 8; ; {
-		changed := s.changes()
-		switch wrong := s.wrong.Load(); {
+		changed := s.members.changes()
+		switch wrong := s.members.wrong.Load(); {
 		case wrong != nil:
 			return mine, &fault.Failure{Err: wrong}
-		case s.SetKnown():
-			mine = mine || slices.Contains(proposed, s.Config.Load().Origin)
+		case s.members.SetKnown():
+			mine = mine || slices.Contains(proposed, s.members.Config.Load().Origin)
 			if !mine {
-				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set", s.Config.Load().Addrs())
+				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set", s.members.Config.Load().Addrs())
 			}
 			err := ps.ReadyWith(ctx, &ps.Set)
-			s.Settled(ctx) // what follows finds each node that answers connected
+			s.members.Settled(ctx) // what follows finds each node that answers connected
 			return mine, err
 		}
 		if err := cmp.Or(s.twice(), s.hopeless()); err != nil {
@@ -79,7 +79,8 @@ func (s *recorder) bound(ctx context.Context) (context.Context, context.CancelFu
 	began := time.Now()
 	connecting, cancel := context.WithTimeout(ctx, answers*s.ps.Set.NodeTimeout)
 	defer cancel()
-	s.ps.Until(connecting, func() bool { return s.tried() || s.SetKnown() || s.wrong.Load() != nil })
+	m := s.members
+	s.ps.Until(connecting, func() bool { return m.tried() || m.SetKnown() || m.wrong.Load() != nil })
 	return context.WithDeadline(ctx, began.Add(answers*s.longestAnswer()))
 }
 
@@ -96,15 +97,15 @@ func (s *recorder) longestAnswer() time.Duration {
 // until the function that it returns is called.
 func (s *recorder) declare() (done func()) {
 	add := func(n int) {
-		s.mu.Lock()
+		s.members.mu.Lock()
 		s.declaring += n
-		s.mu.Unlock()
+		s.members.mu.Unlock()
 	}
 	add(1)
-	s.declared.Store(true)
+	s.members.declared.Store(true)
 	return func() {
 		add(-1)
-		s.Change(-1, func(*nodeset.Membership) {}) // a recording may be due
+		s.members.Change(-1, func(*nodeset.Membership) {}) // a recording may be due
 	}
 }
 
@@ -112,8 +113,8 @@ func (s *recorder) notRecorded(last error) error {
 	if errors.Is(last, fault.ErrInvalid) {
 		return last
 	}
-	f := s.Unknown()
-	f.Needed = len(s.list())
+	f := s.members.Unknown()
+	f.Needed = len(s.members.list())
 	if leaveOutBlank(f) {
 		f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are down, or correct their addresses", fault.ErrNoQuorum)
 		return f
@@ -153,10 +154,10 @@ func unasked(nodes []fault.NodeFailure) []fault.NodeFailure {
 // hopeless is why the set of the list cannot be recorded, whatever is waited
 // for: each node was tried, they show no set, and one refuses for good.
 func (s *recorder) hopeless() error {
-	if s.Config.Load() != nil || !s.tried() {
+	if s.members.Config.Load() != nil || !s.members.tried() {
 		return nil
 	}
-	if f := s.notRecorded(nil); refusedForGood(f) && s.Config.Load() == nil {
+	if f := s.notRecorded(nil); refusedForGood(f) && s.members.Config.Load() == nil {
 		return f
 	}
 	return nil
@@ -186,7 +187,7 @@ func (s *recorder) record() {
 		case r == nil, errors.Is(err, errRecordingSuperseded): // another client records it
 		case err == nil:
 			// If the nodes do not vote at once, noteRecovering says that.
-			s.ps.Set.Logger.Debug("quorate: the nodes have recorded their set", "set", s.list())
+			s.ps.Set.Logger.Debug("quorate: the nodes have recorded their set", "set", s.members.list())
 		default:
 			if f := s.news(err); f != nil {
 				s.ps.Set.Logger.Warn("quorate: the nodes cannot record their set yet; retrying", "error", err, causes(f))
@@ -220,9 +221,9 @@ func (s *recorder) news(err error) *fault.Failure {
 // that gives it something starts it again.
 // Invariant: recording is set back under the mu under which change looks at it.
 func (s *recorder) stillDue() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.recording = s.due()
+	s.members.mu.Lock()
+	defer s.members.mu.Unlock()
+	s.recording = s.members.due()
 	return s.recording
 }
 
@@ -236,9 +237,9 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 		return nodeset.NewBallot(time.Now(),
 			Chance(), above)
 	}
-	s.mu.Lock()
-	r, steps := s.known.Recorder.Record(ballot, shared, ready, Identity)
-	s.mu.Unlock()
+	s.members.mu.Lock()
+	r, steps := s.members.known.Recorder.Record(ballot, shared, ready, Identity)
+	s.members.mu.Unlock()
 	if r == nil {
 		return nil, nil
 	}
@@ -246,7 +247,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 	for len(steps) > 0 {
 		var answers []*nodeset.NodeSet
 		answers, unanswered = s.ask(ctx, steps)
-		s.Change(-1, func(m *nodeset.Membership) { steps = m.Next(answers) })
+		s.members.Change(-1, func(m *nodeset.Membership) { steps = m.Next(answers) })
 	}
 	switch r.Outcome {
 	case nodeset.RecordDone:
@@ -254,7 +255,7 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 	case nodeset.RecordUnanswered:
 		return r, unanswered
 	case nodeset.RecordOther:
-		return r, &fault.Failure{Err: &fault.SetError{List: s.list(), Set: r.Config.Addrs(),
+		return r, &fault.Failure{Err: &fault.SetError{List: s.members.list(), Set: r.Config.Addrs(),
 			Since: r.Config.Stamp.Since(), Begun: r.Begun}}
 	case nodeset.RecordTwice:
 		return r, sameServer(s.ps.Addr(r.Node), s.ps.Addr(r.Other))
@@ -264,9 +265,9 @@ func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recor
 
 // twice is the error of a list that has a server twice, as far as runs tell.
 func (s *recorder) twice() error {
-	s.mu.Lock()
-	one, other := s.known.Recorder.Twice()
-	s.mu.Unlock()
+	s.members.mu.Lock()
+	one, other := s.members.known.Recorder.Twice()
+	s.members.mu.Unlock()
 	if one < 0 {
 		return nil
 	}
@@ -309,7 +310,7 @@ func (s *recorder) askNode(ctx context.Context, step nodeset.RecordStep) (*nodes
 		return nil, fault.ErrNoAnswer
 	}
 	run := n.Info().Run()
-	v, err := n.Answer(ctx, s.setStep(nil, step, run))
+	v, err := n.Answer(ctx, s.members.setStep(nil, step, run))
 	if err != nil {
 		return nil, err
 	}
