@@ -237,7 +237,7 @@ func (q *Quorum) Serving() error {
 		return nil
 	}
 	for _, n := range q.Nodes.Live() {
-		n.TryLater()
+		n.Writes.TryLater()
 	}
 	return q.Peers.Serving()
 }

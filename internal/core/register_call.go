@@ -300,7 +300,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)
 	case err != nil:
-		i.q.Nodes.At(node).TryAfterRefusal(err)
+		i.q.Nodes.At(node).Writes.TryAfterRefusal(err)
 		i.errs[node] = explain(i.spec, err)
 		i.op.Fail(now, c.req, fault.Permanent(err))
 	case !verdict.Counts():

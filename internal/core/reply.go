@@ -50,7 +50,7 @@ func (c *call) Reply(v []resp.Value, err error) {
 	var do []process.Action
 	switch {
 	case err != nil:
-		q.Nodes.At(c.req.Node).TryAfterRefusal(err)
+		q.Nodes.At(c.req.Node).Writes.TryAfterRefusal(err)
 		a.failed(&c.req, explain(a.spec, err))
 		if c.fail(now, err) {
 			a.mu.Unlock()

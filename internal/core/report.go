@@ -24,7 +24,7 @@ import (
 // What an onlooker finds out about each node, and about all nodes together.
 
 // Check asks every node about everything that affects safety, and makes it
-// write as a lock does: see peers.Node.TryWrite. It calls report for one node
+// write as a lock does: see peers.Node.Writes. It calls report for one node
 // at a time, with a lock held, until report returns that it has heard enough;
 // then Check returns without waiting for the other nodes. It takes as long as
 // the slowest node, but at most ten node timeouts. If the Quorum is closed,
@@ -126,7 +126,7 @@ func (o Onlooker) look(ctx context.Context, n *peers.Node) report.Node {
 	// A recovering node refuses before it writes, and a replica refuses because
 	// it is a replica, so neither shows whether the server can write.
 	if r.Err == nil && !n.Seed() && r.Recovering == 0 && (r.Role == "" || r.Role == "master") {
-		r.Refuses, r.Err = n.TryWrite(ctx)
+		r.Refuses, r.Err = n.Writes.Try(ctx)
 	}
 	if r.Err != nil {
 		return report.Node{Index: n.Index, Addr: n.Addr, Err: r.Err, Membership: r.Membership,

@@ -51,9 +51,9 @@ func (p *probed) forbids(answer error) {
 // so they cost one round trip together. The time is asked for right after the
 // marker, because the remaining guard time is the difference of the two, by the
 // node's own clock.
-func (n *Node) probe() []transport.Command {
-	ps := n.ps
-	p := &n.probed
+func (h *handshake) probe() []transport.Command {
+	n, ps := h.n, h.n.ps
+	p := &h.probed
 	*p = probed{sent: ps.Now(), home: ps.Members.Home()}
 	marker := p.home.Marker(ps.Set.Prefix)
 	keys := script.SpreadKeys(marker, cmp.Or(ps.Set.Base, ps.Set.Prefix))
@@ -115,12 +115,12 @@ func (n *Node) probe() []transport.Command {
 // made on a node before the node knows that its guard time begins. This is the
 // second restart detector: even with fsync=always, the newest writes may be
 // gone although the marker survived.
-func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
-	ps := n.ps
+func (h *handshake) hello(info transport.Info) ([]transport.Command, error) {
+	n, ps := h.n, h.n.ps
 	if err := suits(info); err != nil {
 		return nil, err
 	}
-	p := &n.probed
+	p := &h.probed
 	if p.cluster {
 		return nil, fault.ErrClusterMode
 	}
@@ -135,7 +135,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	}
 	// Membership may require a step before any other command, such as the move
 	// to the configuration that counts. Only the scripts come before it.
-	own, done, err := n.meet(run)
+	own, done, err := h.meet(run)
 	cmds := append(flow.LoadCommands(p.missing), own...)
 	if done {
 		return cmds, err
@@ -146,7 +146,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	// one.
 	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() &&
 		!m.Born.After(p.clock) && p.home == ps.Members.Home() {
-		n.show(m.Inc)
+		h.show(m.Inc)
 		p.wait = m.Recovers(p.clock)
 		// Call this after show, because bounds of an earlier incarnation do not
 		// count.
@@ -157,7 +157,7 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 	return append(cmds, &flow.Request{Command: script.AppendMark(nil, ps.Members.MarkerKey(),
 		NewID(), run, ""), Then: func(v []resp.Value, err error) {
 		if got, age, e := script.DecodeMarker(v); err == nil && e == nil {
-			n.show(got)
+			h.show(got)
 			p.wait = max(0, ps.Guard()-age)
 		}
 	}}, n.askTime()), nil
@@ -165,14 +165,15 @@ func (n *Node) hello(info transport.Info) ([]transport.Command, error) {
 
 // leaving tells the state machines that the connection has ended if it fails
 // before it is up, because the link does not call Down for it.
-func (n *Node) leaving() {
+func (h *handshake) leaving() {
+	n := h.n
 	n.ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) }) //mutant:Handshake
 }
 
 // show tells the Client which incarnation the node has at the start of the
 // connection. Until then no push of the node counts.
-func (n *Node) show(inc protocol.Incarnation) {
-	ps := n.ps
+func (h *handshake) show(inc protocol.Incarnation) {
+	n, ps := h.n, h.n.ps
 	ps.Driver.CarryOut(ps.Driver.Client.Show(ps.Now(), n.Index, inc))
 }
 

@@ -19,9 +19,9 @@ import (
 // meet finds out which member the server behind a new connection is. run is the
 // server's run. If done is true, the node is not marked and gets no request.
 // meet runs in hello, on the goroutine that makes the connection.
-func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error) {
-	ps := n.ps
-	p := &n.probed
+func (h *handshake) meet(run string) (cmds []transport.Command, done bool, err error) {
+	n, ps := h.n, h.n.ps
+	p := &h.probed
 	has, ok := nodeset.ParseNodeSet(p.set)
 	if layout := nodeset.LayoutOf(p.set); !ok && layout > 0 && layout != nodeset.Layout {
 		return nil, true, fmt.Errorf("its set was recorded by another version of this library (key version %d, this program has %d): "+
@@ -31,8 +31,8 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 		return nil, true, fmt.Errorf("its record of the set is malformed; the key is %q", script.SetKey(ps.Set.Prefix))
 	}
 	// This connection judges the node, so the timer need not.
-	if n.later != nil {
-		n.later.Stop()
+	if h.later != nil {
+		h.later.Stop()
 	}
 	has.Run = run
 	var v nodeset.SetVerdict
@@ -42,18 +42,18 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 			v = m.Met(n.Index, has)
 		}
 	}) {
-		cmds = append(cmds, n.step(s, run))
+		cmds = append(cmds, h.step(s, run))
 	}
 	if left {
 		return nil, true, fault.ErrRejudged
 	}
-	n.logVerdict(v)
+	h.logVerdict(v)
 	switch v.Fault {
 	case nodeset.SetFits:
-		n.pause = 0
+		h.pause = 0
 		// A member has a marker, or creates one in its handshake.
 		if p.home == ps.Members.Home() && has.Stamp() == p.home.Stamp() && p.marker == "" && len(cmds) == 0 {
-			cmds = append(cmds, n.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit,
+			cmds = append(cmds, h.step(nodeset.RecordStep{Node: n.Index, Kind: nodeset.SetCommit,
 				Identity: has.Identity, Config: has.Config}, run))
 		}
 		return cmds, false, nil
@@ -61,7 +61,7 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 	// itself refuses the requests of claims (rule 1).
 	case nodeset.SetUnknown, nodeset.SetPending, nodeset.SetLost, nodeset.SetBetween, nodeset.SetAhead,
 		nodeset.SetWrong:
-		n.judgeAgain()
+		h.judgeAgain()
 		return cmds, true, nil
 	case nodeset.SetRetired:
 		if n.Seed() {
@@ -72,12 +72,12 @@ func (n *Node) meet(run string) (cmds []transport.Command, done bool, err error)
 }
 
 // step returns the command for one step of the node's record of its set.
-func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
-	ps := n.ps
+func (h *handshake) step(s nodeset.RecordStep, run string) *flow.Request {
+	n, ps := h.n, h.n.ps
 	c := &flow.Request{Command: ps.Members.setStep(nil, s, run)}
 	switch {
 	case s.Kind == nodeset.SetLife:
-		return n.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.HandleLife(n.Index, has) })
+		return h.keeps(c.Command, func(m *nodeset.Membership, has nodeset.NodeSet) { m.HandleLife(n.Index, has) })
 	case s.Kind != nodeset.SetRestore:
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
 		ps.Set.Logger.Info("quorate: node joins the set; it will vote after the guard time", "node", n.Addr)
@@ -89,7 +89,8 @@ func (n *Node) step(s nodeset.RecordStep, run string) *flow.Request {
 
 // keeps returns a command whose answer is the node's record of its set. The
 // answer goes to nodeset.Membership.
-func (n *Node) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+func (h *handshake) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+	n := h.n
 	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))
 		if err != nil || !ok {
@@ -111,17 +112,17 @@ func (n *Node) serves(m *nodeset.Membership) bool {
 
 // judgeAgain schedules another judgement of a node without a vote.
 // Invariant: there is only one pause at a time, whatever ends the connection.
-func (n *Node) judgeAgain() {
-	ps := n.ps
-	n.pause = nodeset.JudgePause(n.pause, ps.Set.NodeTimeout)
-	n.later = time.AfterFunc(n.pause, func() {
+func (h *handshake) judgeAgain() {
+	n, ps := h.n, h.n.ps
+	h.pause = nodeset.JudgePause(h.pause, ps.Set.NodeTimeout)
+	h.later = time.AfterFunc(h.pause, func() {
 		ps.Members.Change(-1, func(m *nodeset.Membership) { m.JudgeAgain(n.Index) })
 	})
 }
 
 // logVerdict logs a node's verdict if it is new.
-func (n *Node) logVerdict(v nodeset.SetVerdict) {
-	ps := n.ps
+func (h *handshake) logVerdict(v nodeset.SetVerdict) {
+	n, ps := h.n, h.n.ps
 	s := ps.Members
 	switch {
 	// The node gets its place back once the members have answered.
@@ -129,7 +130,7 @@ func (n *Node) logVerdict(v nodeset.SetVerdict) {
 		// Every client that follows its set, or that connects to a blank member
 		// before the other members, sees this verdict briefly. So only a second
 		// one is logged.
-		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost) && n.pause == 0,
+		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost) && h.pause == 0,
 		// A node that joins is blank, and gets its place in a moment.
 		v.Enters(),
 		// A node that is not a member is not used; another line says so.

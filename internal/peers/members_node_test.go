@@ -17,10 +17,10 @@ func TestFirstVerdictOnABlankMember(t *testing.T) {
 	var log bytes.Buffer
 	ps := &Peers{Set: setup.Settings{Logger: slog.New(slog.NewTextHandler(&log, nil))}}
 	ps.Members = &members{ps: ps, logged: map[int]nodeset.SetFault{}}
-	n := &Node{ps: ps, Addr: "a:1"}
-	n.logVerdict(nodeset.SetVerdict{Fault: nodeset.SetLost})
+	h := &handshake{n: &Node{ps: ps, Addr: "a:1"}}
+	h.logVerdict(nodeset.SetVerdict{Fault: nodeset.SetLost})
 	assert.Empty(t, log.String())
-	n.pause = 1
-	n.logVerdict(nodeset.SetVerdict{Fault: nodeset.SetLost})
+	h.pause = 1
+	h.logVerdict(nodeset.SetVerdict{Fault: nodeset.SetLost})
 	assert.Contains(t, log.String(), "lost its data")
 }

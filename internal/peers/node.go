@@ -34,9 +34,9 @@ func (n *Node) connection() transport.Config {
 		Alone:       ps.Claims.Alone,
 		// n.Link is set only after these functions may first run, so awaitPlace
 		// waits for it.
-		Probe:       func() []transport.Command { n.awaitPlace(); return n.probe() },
-		Hello:       n.hello,
-		HelloFailed: n.leaving,
+		Probe:       func() []transport.Command { n.awaitPlace(); return n.handshake.probe() },
+		Hello:       n.handshake.hello,
+		HelloFailed: n.handshake.leaving,
 		Up:          func() { n.up(); n.first.Do(func() { close(n.Attempted) }) },
 		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Attempted) }) },
 		Push:        n.push,
@@ -68,20 +68,21 @@ func (n *Node) up() {
 		ps.Members.wantSoon()
 		return
 	}
-	n.warnOfEviction()
+	n.handshake.warnOfEviction()
 	ps.Observer.Call(setup.Event{Kind: setup.EventNodeUp, Node: n.Addr})
-	n.begun()
+	n.handshake.noteRecovering()
 	ps.Driver.CarryOut(ps.Driver.Client.Up(ps.Now(), n.Index))
 	n.Room()
 }
 
 // warnOfEviction logs once what otherwise only Check would report.
-func (n *Node) warnOfEviction() {
+func (h *handshake) warnOfEviction() {
+	n := h.n
 	policy := n.Info().Eviction
-	if policy != n.evicts && report.Evicts(policy) && n.ps.Set.First() {
+	if policy != h.evicts && report.Evicts(policy) && n.ps.Set.First() {
 		n.ps.Set.Logger.Warn("quorate: node may discard leases when its memory is full; set maxmemory-policy noeviction", "node", n.Addr, "maxmemory-policy", policy)
 	}
-	n.evicts = policy
+	h.evicts = policy
 }
 
 // down runs when a connection has ended. Claims learn of it at once, so no
@@ -89,7 +90,7 @@ func (n *Node) warnOfEviction() {
 func (n *Node) down(err error) {
 	ps := n.ps
 	ps.Members.Change(-1, func(m *nodeset.Membership) { m.Down(n.Index) })
-	n.writes.forget()
+	n.Writes.forget()
 	if !n.Seed() {
 		ps.Driver.CarryOut(ps.Driver.Client.Down(ps.Now(), n.Index))
 	}

@@ -130,11 +130,13 @@ func (s *nodes) Close(ctx context.Context, timeout time.Duration) error {
 }
 
 func blankNode(ps *Peers, i int, addr string) *Node {
-	return &Node{
+	n := &Node{
 		ps: ps, Index: i, fanout: ps.Driver.Client.Fanout(), Addr: addr,
 		Logger:    slog.New(report.Deduplicate(ps.Set.Logger.Handler(), new(report.RecentLines))),
 		Attempted: make(chan struct{}), placed: make(chan struct{}), Ended: make(chan struct{}),
 	}
+	n.handshake.n, n.Writes.n = n, n
+	return n
 }
 
 // newNode makes a node and returns at once: the link connects, and reconnects,
@@ -164,8 +166,8 @@ func (n *Node) end(ctx context.Context) error {
 		err = errors.Join(fmt.Errorf("%d requests were still waiting to be sent: %w", unsent, context.Cause(ctx)), err)
 	}
 	n.first.Do(func() { close(n.Attempted) })
-	if n.later != nil { // no further connection begins
-		n.later.Stop()
+	if later := n.handshake.later; later != nil { // no further connection begins
+		later.Stop()
 	}
 	if n.own {
 		_ = n.client.Close() // it has no connections

@@ -118,15 +118,10 @@ type Node struct {
 	Attempted chan struct{} // closed when the first attempt to connect has succeeded or failed
 	first     sync.Once     // closes Attempted
 	fanout    *lease.Fanout // of all nodes
-	probed    probed        // only used when a connection begins
-	later     *time.Timer   // judges the node again; used like probed
-	pause     time.Duration // the pause before that; used like probed
-	// The eviction policy that was already warned of; only used when a
-	// connection begins.
-	evicts string
-	Jump   atomic.Pointer[Jump] // nil: none
-	writes writes
-	Logger *slog.Logger // drops lines that repeat another one
+	handshake handshake
+	Writes    writes
+	Jump      atomic.Pointer[Jump] // nil: none
+	Logger    *slog.Logger         // drops lines that repeat another one
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // the node is ending or has ended
@@ -135,6 +130,16 @@ type Node struct {
 
 // A seed is a node of the client's list that is only asked what it stores.
 func (n *Node) Seed() bool { return n.Index >= nodeset.Seed }
+
+// handshake begins each connection to a node. Its fields are only used when a
+// connection begins, which happens to one connection of the node at a time.
+type handshake struct {
+	n      *Node
+	probed probed
+	later  *time.Timer   // judges the node again
+	pause  time.Duration // the pause before that
+	evicts string        // the eviction policy that was already warned of
+}
 
 // probed is what a node answered at the start of a connection. If the node
 // knows the scripts and its marker names its run, there is nothing to send, and

@@ -119,7 +119,7 @@ func (ps *Peers) Serving() error {
 		if wait := ps.recovering.left(n.Index); wait > 0 {
 			return cmp.Or(n.Unfit(), error(&fault.RecoveringError{Wait: wait}))
 		}
-		return cmp.Or(n.Unfit(), n.Refuses())
+		return cmp.Or(n.Unfit(), n.Writes.refusal())
 	})
 	if met {
 		return nil
@@ -153,12 +153,12 @@ const lateAnswers = 2 * time.Second
 const bootstrapAdvice = "they record their set on their own once all of them answer; if no client has ever used these nodes and you don't want to wait, " +
 	"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
 
-// begun records whether a node is within its guard time when a connection to it
-// begins, so that the log says at once, before the first call, that no lock can
-// be acquired (e2e: TestBrandNewNodesNameTheRemedy). It runs in up, after the
-// handshake has filled probed.
-func (n *Node) begun() {
-	p := &n.probed
+// noteRecovering records whether the node is within its guard time when a
+// connection to it begins, so that the log says at once, before the first call,
+// that no lock can be acquired (e2e: TestBrandNewNodesNameTheRemedy). It runs in
+// up, after the handshake has filled probed.
+func (h *handshake) noteRecovering() {
+	n, p := h.n, &h.probed
 	// update takes answers, so turn the result of the handshake into one.
 	a := protocol.Answer{Status: protocol.OK, Wait: p.wait}
 	if p.wait > 0 {

@@ -32,21 +32,23 @@ const (
 	tryEvery          = 5 * time.Second
 )
 
-// writes is the result of a node's last trial. It is safe for concurrent use;
-// mu guards its fields.
+// writes tries whether a node accepts writes, and keeps the result of the last
+// trial. It is safe for concurrent use; mu guards the fields below it.
 type writes struct {
+	n *Node
+
 	mu     sync.Mutex
 	refuse error     // nil: nothing is known against the node
 	trying bool      // tryAgain runs
 	tried  time.Time // when the last trial began
 }
 
-// TryWrite runs the writes that start and end a lock: a claim joins the queue
+// Try runs the writes that start and end a lock: a claim joins the queue
 // of a name that no lock can have, and leaves. refuses is why the node refused
 // them, or nil. err is set if that could not be found out.
-func (n *Node) TryWrite(ctx context.Context) (refuses, err error) {
-	ps := n.ps
-	n.writes.begin()
+func (w *writes) Try(ctx context.Context) (refuses, err error) {
+	n, ps := w.n, w.n.ps
+	w.begin()
 	named := ps.Members.Named.Load()
 	keys := script.TrialKeys(ps.Set.Prefix).At(named.Home)
 	terms := protocol.Terms{ID: NewID(), TTL: tryFor, Weight: 1, Capacity: 1}
@@ -73,7 +75,7 @@ func (n *Node) TryWrite(ctx context.Context) (refuses, err error) {
 		refuses = &fault.WriteError{Err: refuses}
 	}
 	if err == nil {
-		n.noteWrites(refuses)
+		w.note(refuses)
 	}
 	return refuses, err
 }
@@ -84,18 +86,17 @@ func (w *writes) begin() {
 	w.tried = time.Now()
 }
 
-// Refuses returns why the node accepted no new lock when it was last tried. It
+// refusal returns why the node accepted no new lock when it was last tried. It
 // is nil if the node accepted one or has not been tried.
-func (n *Node) Refuses() error {
-	w := &n.writes
+func (w *writes) refusal() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.refuse
 }
 
-// noteWrites records the result of a trial, and reports it if it has changed.
-func (n *Node) noteWrites(refuses error) {
-	ps, w := n.ps, &n.writes
+// note records the result of a trial, and reports it if it has changed.
+func (w *writes) note(refuses error) {
+	n, ps := w.n, w.n.ps
 	w.mu.Lock()
 	was := w.refuse
 	w.refuse = refuses
@@ -104,7 +105,7 @@ func (n *Node) noteWrites(refuses error) {
 	case refuses != nil && (was == nil || was.Error() != refuses.Error()):
 		ps.Set.Logger.Warn("quorate: node refuses new locks", "node", n.Addr, "error", refuses)
 		ps.Observer.Call(setup.Event{Kind: setup.EventNodeRefuses, Node: n.Addr, Err: refuses})
-		n.tryAgain()
+		w.tryAgain()
 	case refuses == nil && was != nil:
 		ps.Set.Logger.Info("quorate: node accepts new locks again", "node", n.Addr)
 		ps.Observer.Call(setup.Event{Kind: setup.EventNodeAccepts, Node: n.Addr})
@@ -121,18 +122,19 @@ func (w *writes) forget() {
 // TryAfterRefusal starts a trial of the node because it refused a claim with
 // err. The refusal may concern only that name, for example a key that the user
 // has no right to. The trial finds out.
-func (n *Node) TryAfterRefusal(err error) {
+func (w *writes) TryAfterRefusal(err error) {
 	e, refused := errors.AsType[resp.Error](err)
 	if refused && e.Code() != "WRONGTYPE" && !flow.IsNoScript(err) {
-		n.tryAgain()
+		w.tryAgain()
 	}
 }
 
 // TryLater starts a trial of the node, unless there was one lately or the node
 // is known not to vote.
-func (n *Node) TryLater() {
-	if n.writes.last() >= tryEvery && n.Unfit() == nil && n.ps.recovering.left(n.Index) == 0 {
-		n.tryAgain()
+func (w *writes) TryLater() {
+	n := w.n
+	if w.last() >= tryEvery && n.Unfit() == nil && n.ps.recovering.left(n.Index) == 0 {
+		w.tryAgain()
 	}
 }
 
@@ -145,38 +147,36 @@ func (w *writes) last() time.Duration {
 
 // tryAgain starts a task that tries the node until it accepts a write. It does
 // not block.
-func (n *Node) tryAgain() {
-	w := &n.writes
+func (w *writes) tryAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !n.Seed() && !w.trying {
-		w.trying = n.ps.Tasks.Start(n.tryUntilTaken)
+	if !w.n.Seed() && !w.trying {
+		w.trying = w.n.ps.Tasks.Start(w.tryUntilTaken)
 	}
 }
 
-// It is a task. A node is tried once in writePause at most, however many claims
-// it refuses.
-func (n *Node) tryUntilTaken() {
-	ps, w := n.ps, &n.writes
+// tryUntilTaken is a task. A node is tried once in writePause at most, however
+// many claims it refuses.
+func (w *writes) tryUntilTaken() {
+	ps := w.n.ps
 	for pause := writePause; ; pause = min(2*pause, longestWritePause) {
 		select {
 		case <-time.After(pause - w.last()):
 		case <-ps.Over:
 		}
 		ctx, cancel := context.WithTimeout(ps.Life, 10*ps.Set.NodeTimeout)
-		_, _ = n.TryWrite(ctx) // it is noted
+		_, _ = w.Try(ctx) // it is noted
 		cancel()
-		if !n.goesOn() {
+		if !w.goesOn() {
 			return
 		}
 	}
 }
 
 // goesOn reports whether tryUntilTaken must continue.
-func (n *Node) goesOn() bool {
-	w := &n.writes
+func (w *writes) goesOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trying = w.refuse != nil && !n.ps.IsClosed() && !n.Dropped.Load()
+	w.trying = w.refuse != nil && !w.n.ps.IsClosed() && !w.n.Dropped.Load()
 	return w.trying
 }
