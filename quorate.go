@@ -147,8 +147,9 @@ func settings(opts []Option) (setup.Settings, error) {
 // gives up on a node that refuses a release, that acknowledges none within a
 // node timeout, or that has started to acknowledge but is not done after five
 // node timeouts, and on any node after the TTL. In that case Close returns the
-// node's error, and whatever was held there lasts until its lease expires. A
-// second Close returns ErrClosed.
+// node's error, and whatever was held there lasts until its lease expires. It
+// also returns releases that a node refused before, unless their leases have
+// ended. A second Close returns ErrClosed.
 //
 // After Close, calls that have no way to return an error, such as Lock, RLock
 // and once.Do, block forever; the log says so. They do not panic, because Close

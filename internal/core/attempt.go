@@ -209,13 +209,13 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 		nodes = a.enqueueAll(leaves)
 		a.mu.Unlock()
 		a.q.Nodes.Flush(nodes)
+		// The log and the observer come last: the contexts have ended, and the
+		// leaves are sent. They get a goroutine of their own, because they may
+		// block it (TestLoggerThatBlocksAtALoss).
+		if why != nil {
+			a.q.callBack(func() { a.reportLoss(now, why) })
+		}
 		a.q.callbacks.Add(-1)
-	}
-	// The log and the observer come last: the contexts have ended, and the
-	// leaves are sent. They get a goroutine of their own, because they may
-	// block it (TestLoggerThatBlocksAtALoss).
-	if why != nil {
-		go a.reportLoss(now, why)
 	}
 	switch {
 	case waiters && news.Waiting:

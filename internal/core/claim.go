@@ -147,9 +147,19 @@ type claims struct {
 	starts   startLimiter
 	pauses   pauses
 	waiting  atomic.Int64 // how many claims are waiting for their turn
-	// How many Ended callbacks are running; the leaves of those holds are sent
-	// afterwards.
+	// How many Ended callbacks and calls of the logger are running. Close waits
+	// for them: the leaves of holds that end are sent after their callback.
 	callbacks atomic.Int32
+}
+
+// callBack runs f, which calls the application, in a goroutine that Close waits
+// for, if end has not seen that there is none.
+func (q *claims) callBack(f func()) {
+	q.callbacks.Add(1)
+	go func() {
+		f()
+		q.callbacks.Add(-1)
+	}()
 }
 
 // command appends a request.

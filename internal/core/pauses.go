@@ -1,7 +1,7 @@
 package core
 
 // Leaves that a node has refused. They are sent again after a pause, or when
-// Close begins. Close reports those that are refused again.
+// Close begins. Close reports those that were refused for good.
 
 import (
 	"cmp"
@@ -29,8 +29,7 @@ type pauses struct {
 	mu      sync.Mutex
 	ended   bool
 	all     map[transport.Command]paused
-	refused map[*peers.Node]refused   // after end
-	logged  map[*peers.Node]time.Time // when a refusal of the node was last logged
+	refused map[*peers.Node]refused
 }
 
 type paused struct {
@@ -42,7 +41,9 @@ type paused struct {
 // again.
 type refused struct {
 	leaves int
-	err    error // the newest error
+	err    error     // the newest error
+	until  time.Time // when the last of their leases ends
+	logged time.Time // when a refusal of the node was last logged
 }
 
 // put schedules a leave to be sent after a pause. It returns false if end has
@@ -76,11 +77,13 @@ func (p *pauses) over(c transport.Command, n *peers.Node) {
 }
 
 // end sends all leaves now, and waits for timers that are sending one. Close
-// calls it; after that no leave is sent again.
+// calls it; after that no leave is sent again, and no refusal is logged.
 func (p *pauses) end() {
 	p.mu.Lock()
 	all := p.all
 	p.all, p.ended = nil, true
+	now := time.Now()
+	maps.DeleteFunc(p.refused, func(_ *peers.Node, r refused) bool { return r.until.Before(now) })
 	p.mu.Unlock()
 	for c, w := range all {
 		w.timer.Stop()
@@ -89,31 +92,36 @@ func (p *pauses) end() {
 	p.sending.Wait()
 }
 
-// refuse logs a leave that a node has refused for good, or records it for Close
-// after end.
-func (p *pauses) refuse(n *peers.Node, err error) {
+// refused records for Close that a node has refused a leave for good, and logs
+// it. The lease that the leave should have ended lasts until until.
+func (q *claims) refused(n *peers.Node, err error, until time.Time) {
+	p := &q.pauses
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.ended {
-		if time.Since(p.logged[n]) < 10*time.Second { // a node may refuse the leaves of 100,000 claims
-			return
-		}
-		if p.logged == nil {
-			p.logged = map[*peers.Node]time.Time{}
-		}
-		p.logged[n] = time.Now()
-		go n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires",
-			"node", n.Addr, "error", err)
-		return
+	now, r := time.Now(), p.refused[n]
+	if r.until.Before(now) {
+		r.leaves = 0
+	}
+	r.leaves++
+	r.err = err
+	if r.until.Before(until) {
+		r.until = until
+	}
+	if !p.ended && now.Sub(r.logged) >= 10*time.Second { // a node may refuse the leaves of 100,000 claims
+		r.logged = now
+		q.callBack(func() {
+			n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires",
+				"node", n.Addr, "error", err)
+		})
 	}
 	if p.refused == nil {
 		p.refused = map[*peers.Node]refused{}
 	}
-	p.refused[n] = refused{p.refused[n].leaves + 1, err}
+	p.refused[n] = r
 }
 
-// refusals returns an error for the leaves that nodes have refused after end,
-// or nil.
+// refusals returns an error for the leaves that nodes have refused, or nil. It
+// leaves out nodes where all of these leases had ended before end was called.
 // Invariant: Close does not report success if a claim stays on a node for the
 // rest of its lease.
 func (p *pauses) refusals() (err error) {

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/inspect"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
@@ -110,7 +112,8 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 	assert.ErrorContains(t, q.Close(), " refused 1 release: NOPERM")
 }
 
-// Without Close, the log says once that a server has refused releases for good.
+// The log says once that a server has refused releases for good, and Close says
+// how many, although all of them were refused before it was called.
 func TestReleasesThatAreRefusedForGood(t *testing.T) {
 	t.Parallel()
 	const claims = 10
@@ -129,9 +132,74 @@ func TestReleasesThatAreRefusedForGood(t *testing.T) {
 	require.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOPERM") >= claims }))
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("refused to release")) > 0 }))
 	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "+eval", "+evalsha").Err())
-	require.NoError(t, q.Close())
+	assert.ErrorContains(t, q.Close(), " refused 10 releases: NOPERM")
 	assert.Len(t, log.Lines("refused to release"), 1)
 	assert.Contains(t, log.Lines("refused to release")[0], "NOPERM")
+}
+
+// Close says nothing of releases whose leases have ended.
+func TestCloseLongAfterARelease(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	var log e2e.Log
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second), log.Option())
+	m := mutex.New(q, "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	m.Unlock()
+	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("refused to release")) > 0 }))
+	time.Sleep(3 * time.Second)
+	require.NoError(t, q.Close())
+}
+
+// slowLog is a logger that does not return from one line until it may.
+type slowLog struct {
+	slog.Handler
+	line         string
+	blocked, may chan struct{}
+}
+
+func (h slowLog) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, h.line) {
+		h.blocked <- struct{}{}
+		<-h.may
+	}
+	return nil
+}
+
+func (slowLog) Enabled(context.Context, slog.Level) bool { return true }
+
+// Nothing is logged once Close has returned, since a log may end with a test or
+// a program: Close waits for lines that are being written.
+func TestCloseWaitsForTheLog(t *testing.T) {
+	t.Parallel()
+	for line, event := range map[string]func(t *testing.T, n *redistest.Server, q *quorate.Quorum, m *mutex.Mutex){
+		"node refused to release a name": func(t *testing.T, n *redistest.Server, _ *quorate.Quorum, m *mutex.Mutex) {
+			require.NoError(t, n.Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+			m.Unlock()
+		},
+		"a hold was lost": func(t *testing.T, _ *redistest.Server, q *quorate.Quorum, m *mutex.Mutex) {
+			require.NoError(t, inspect.Evict(deadline(t), q, "m", m.Lease().Token()))
+		},
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			const ttl = 10 * time.Minute
+			log := slowLog{slog.DiscardHandler, line, make(chan struct{}, 1), make(chan struct{})}
+			c := redistest.Start(t, 1)
+			q := e2e.Open(t, c, e2e.Timing(ttl), quorate.WithNodeTimeout(ttl/4), quorate.WithLogger(slog.New(log)))
+			m := mutex.New(q, "m")
+			require.NoError(t, m.LockContext(deadline(t)))
+			event(t, c.Node(0), q, m)
+			e2e.Receive(t, log.blocked)
+			closed := make(chan error, 1)
+			go func() { closed <- q.Close() }()
+			time.Sleep(200 * time.Millisecond)
+			assert.Empty(t, closed, "Close has returned, and the line is not written yet")
+			close(log.may)
+			e2e.Receive(t, closed)
+		})
+	}
 }
 
 // It says nothing of a server that has refused the claim as well.
