@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/quoratetest"
 )
 
@@ -34,4 +35,27 @@ func TestOpenThatIsAnsweredAfterItsHold(t *testing.T) {
 		assert.False(t, hold.Valid())
 		assert.ErrorIs(t, err, fault.ErrLost)
 	})
+}
+
+// The last write of a run reaches nodes that have forgotten the scripts, though
+// its caller does not wait.
+func TestRetireAfterAScriptFlush(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	a := register(t, e2e.Open(t, c, e2e.Timing(2*time.Second)))
+	b := register(t, e2e.OpenAt(t, c.URLs(), e2e.Timing(2*time.Second)))
+	h := a.hold(t)
+	_, err := a.Open(soon(t), h)
+	require.NoError(t, err)
+	require.NoError(t, a.Put(soon(t), h, 0, []byte("done"), 0))
+	for i := range 3 {
+		require.NoError(t, c.Node(i).Client().ScriptFlush(t.Context()).Err())
+	}
+	a.Retire(h, 1, time.Minute, []byte("last"))
+	h2 := b.hold(t)
+	rec, err := b.Open(soon(t), h2)
+	require.NoError(t, err)
+	assert.False(t, rec.Exists)
+	assert.Equal(t, "last", string(rec.Value))
+	h2.Release()
 }

@@ -293,12 +293,14 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 	i.mu.Lock()
 	now := i.q.Now()
 	switch {
-	case i.over:
 	// The node has not carried the request out. It is sent again after the
-	// scripts, and the RegisterOp keeps treating it as in flight.
-	case flow.IsNoScript(err) && c.loads < flow.MaxLoads:
+	// scripts, and the RegisterOp keeps treating it as in flight. A put is sent
+	// again even if its operation is over, because the caller of Retire does not
+	// wait for it.
+	case flow.IsNoScript(err) && c.loads < flow.MaxLoads && (!i.over || c.req.Op == protocol.OpPut):
 		c.loads++
 		i.q.Nodes.At(node).Reload(c)
+	case i.over:
 	case err != nil:
 		i.q.Nodes.At(node).Writes.TryAfterRefusal(err)
 		i.errs[node] = explain(i.spec, err)

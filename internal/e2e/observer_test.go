@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -135,10 +136,18 @@ func TestObserverThatExitsAsANodeGoes(t *testing.T) {
 	m.Unlock()
 }
 
-// exiting is a handler that ends the goroutine at each line.
-type exiting struct{ slog.Handler }
+// exiting is a handler that ends the goroutine at each line, or before it.
+type exiting struct {
+	slog.Handler
+	before bool
+}
 
-func (exiting) Enabled(context.Context, slog.Level) bool { return true }
+func (e exiting) Enabled(context.Context, slog.Level) bool {
+	if e.before {
+		runtime.Goexit()
+	}
+	return true
+}
 
 func (exiting) Handle(context.Context, slog.Record) error {
 	runtime.Goexit()
@@ -149,8 +158,17 @@ func (exiting) Handle(context.Context, slog.Record) error {
 // node that was down comes back, a lost hold ends, and Close returns.
 func TestLoggerThatExits(t *testing.T) {
 	t.Parallel()
+	for _, before := range []bool{false, true} {
+		t.Run(fmt.Sprint(before), func(t *testing.T) {
+			t.Parallel()
+			loggerThatExits(t, exiting{slog.DiscardHandler, before})
+		})
+	}
+}
+
+func loggerThatExits(t *testing.T, h slog.Handler) {
 	c := redistest.Start(t, 1)
-	q := e2e.Open(t, c, e2e.Timing(2*time.Second), quorate.WithLogger(slog.New(exiting{slog.DiscardHandler})))
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second), quorate.WithLogger(slog.New(h)))
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	require.NoError(t, c.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err())

@@ -212,7 +212,13 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 	})
 	if v.n.changed > 0 {
 		v.notifyWatchers()
+		return
 	}
+	// A client that died leaves its watch. Each read removes two that have
+	// ended, so they do not pile up.
+	old := min(2, len(v.n.watchers))
+	kept := slices.DeleteFunc(v.n.watchers[:old:old], func(w Watcher) bool { return w.Expiry <= v.now })
+	v.n.watchers = append(kept, v.n.watchers[old:]...)
 }
 
 // entry is the record as the node returns it.

@@ -99,14 +99,24 @@ func Isolate(h slog.Handler) slog.Handler { return isolatedHandler{h} }
 
 type isolatedHandler struct{ slog.Handler }
 
+func (i isolatedHandler) Enabled(ctx context.Context, level slog.Level) (on bool) {
+	isolate(func() { on = i.Handler.Enabled(ctx, level) })
+	return on
+}
+
 func (i isolatedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	isolate(func() { err = i.Handler.Handle(ctx, r) })
+	return err
+}
+
+// isolate runs f in another goroutine, and waits for it.
+func isolate(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		err = i.Handler.Handle(ctx, r)
+		f()
 	}()
 	<-done
-	return err
 }
 
 func (i isolatedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {

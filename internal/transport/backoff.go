@@ -175,10 +175,14 @@ func discard(nc net.Conn) {
 	nc.Close()
 }
 
-// bare returns the connection underneath TLS.
+// bare returns the connection underneath TLS, or underneath what else has the
+// method NetConn of a tls.Conn.
 func bare(nc net.Conn) net.Conn {
-	if t, ok := nc.(interface{ NetConn() net.Conn }); ok {
-		return t.NetConn()
+	for {
+		outer, ok := nc.(interface{ NetConn() net.Conn })
+		if !ok || outer.NetConn() == nil {
+			return nc
+		}
+		nc = outer.NetConn()
 	}
-	return nc
 }

@@ -1,6 +1,8 @@
 package transport_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -101,6 +103,48 @@ func TestBadAnswers(t *testing.T) {
 			assert.Equal(t, "fine", v)
 		})
 	}
+}
+
+// layered is a connection inside another one, as of a proxy inside TLS.
+type layered struct {
+	net.Conn
+	inner net.Conn
+}
+
+func (l layered) NetConn() net.Conn { return l.inner }
+
+// lingering counts calls of SetLinger.
+type lingering struct {
+	*net.TCPConn
+	calls *atomic.Int32
+}
+
+func (l lingering) SetLinger(sec int) error {
+	l.calls.Add(1)
+	return l.TCPConn.SetLinger(sec)
+}
+
+// However often a Dialer wraps its connection, a broken one is reset, so that
+// nothing arrives late.
+func TestResetOfAWrappedConnection(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, func(*fakeConn, []string) string { return "+fine\r\n" })
+	var resets atomic.Int32
+	client := redis.NewClient(&redis.Options{Addr: f.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		tcp := lingering{nc.(*net.TCPConn), &resets}
+		return layered{nc, layered{nc, tcp}}, nil
+	}})
+	defer client.Close()
+	var log events
+	l := open(t, client, log.config(transport.Config{}))
+	l.Reconnect(errors.New("as the test wants it"))
+	eventually(t, "up again", func() bool { return log.count("up") == 2 })
+	assert.EqualValues(t, 1, resets.Load())
+	require.NoError(t, shut(l))
 }
 
 // Connections that are reset at any moment lose answers, never mix them up.

@@ -180,6 +180,9 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 	}()
 	for {
 		v, err := rd.Read()
+		if _, refused := err.(resp.Error); refused && subscribed {
+			continue // a ping: the disk is full, or a script keeps the server busy
+		}
 		if err != nil {
 			return subscribed, err
 		}

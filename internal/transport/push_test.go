@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,6 +61,51 @@ func pushes(t *testing.T, protocol int) {
 	subscribed(3)
 	require.NoError(t, node.Client().Publish(t.Context(), "ch", "again").Err())
 	eventually(t, "pushed", func() bool { return log.count("push again") == 1 })
+	assert.NoError(t, shut(l))
+}
+
+// A server whose disk is full refuses PING. Its pushes go on arriving, and new
+// subscriptions are made.
+func TestPushFromAServerWithAFullDisk(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1, redistest.WithArgs("--save", "3600 1")).Node(0)
+	admin := node.Client()
+	require.NoError(t, os.Mkdir(filepath.Join(node.Dir(), "dump.rdb"), 0o700))
+	client := redis.NewClient(&redis.Options{Addr: node.Addr(), Protocol: 2})
+	defer client.Close()
+	var log events
+	l := open(t, client, log.config(transport.Config{Channel: "ch", Stall: 300 * time.Millisecond}))
+	subscribed := func(n int) {
+		t.Helper()
+		eventually(t, "subscribed", func() bool { return log.count("subscribed") == n })
+	}
+	subscribed(1)
+	eventually(t, "refuses writes", func() bool {
+		_ = admin.BgSave(t.Context()).Err() // one may be under way
+		return strings.HasPrefix(fmt.Sprint(admin.Set(t.Context(), "key", "", 0).Err()), "MISCONF")
+	})
+	refused := func(more int64) {
+		t.Helper()
+		pings := func() int64 {
+			info := admin.InfoMap(t.Context(), "commandstats").Item("Commandstats", "cmdstat_ping")
+			_, after, _ := strings.Cut(info, "rejected_calls=")
+			number, _, _ := strings.Cut(after, ",")
+			n, err := strconv.ParseInt(number, 10, 64)
+			require.NoError(t, err, info)
+			return n
+		}
+		from := pings()
+		eventually(t, "pings are refused", func() bool { return pings() >= from+more })
+	}
+	refused(1) // the counter exists
+	refused(5)
+	assert.Zero(t, log.count("push down"))
+	require.NoError(t, admin.ClientKillByFilter(t.Context(), "TYPE", "pubsub").Err())
+	subscribed(2)
+	refused(5)
+	require.NoError(t, admin.Publish(t.Context(), "ch", "x").Err())
+	eventually(t, "pushed", func() bool { return log.count("push x") == 1 })
+	assert.Equal(t, 1, log.count("push down"))
 	assert.NoError(t, shut(l))
 }
 

@@ -185,7 +185,8 @@ func (l *Ordered) watch(c *conn) {
 	// retransmit a join for a minute, and the next connection sends only the
 	// leaves again. After Close there is no next connection, so TCP may deliver
 	// the rest. A connection of a Dialer that hides its TCP connection cannot be
-	// reset: there, a late join may occupy a node until its lease ends.
+	// reset (see bare): there, a late join may occupy a node until its lease
+	// ends.
 	if tcp, ok := bare(c.nc).(interface{ SetLinger(sec int) error }); ok && c.cause != ErrClosed {
 		tcp.SetLinger(0)
 	}

@@ -67,13 +67,14 @@ end
 -- then. A push ends the watch: its client reads, and watches again by that. No request pushes to more than 32.
 -- While there are more, the member "~" is behind those that have not read since the change, and each read of
 -- a watcher pushes to the next ones.
+local function lasts(score) return math.floor(score / 32) + 2 ^ (score % 32) > now end
 local function tell()
   local ws, told = call('ZRANGE', K[2], 0, 31, 'WITHSCORES'), {}
   for i = 1, #ws, 2 do
-    local w, seen = ws[i], math.floor(ws[i + 1] / 32)
+    local w = ws[i]
     told[#told + 1] = w
     if w == '~' then break end
-    if seen + 2 ^ (ws[i + 1] % 32) > now then
+    if lasts(ws[i + 1]) then
       try('PUBLISH', string.sub(w, 34), 'r ' .. now .. ' ' .. inc .. ' ' .. string.sub(w, 1, 32) .. ' ' .. vt)
     end
   end
@@ -160,7 +161,15 @@ elseif id ~= '' then
   else
     local _, k = math.frexp(A[3])
     call('ZADD', K[2], string.format('%.0f', now * 32 + k), watch)
-    if call('ZRANK', K[2], '~') then tell() end
+    if call('ZRANK', K[2], '~') then
+      tell()
+    else
+      -- A client that died leaves its watch. Each read removes two that have ended, so they do not pile up.
+      local old = call('ZRANGE', K[2], 0, 1, 'WITHSCORES')
+      for i = 1, #old, 2 do
+        if not lasts(old[i + 1]) then call('ZREM', K[2], old[i]) end
+      end
+    end
     -- Others may watch for longer.
     if call('PTTL', K[2]) < A[3] * 2 then call('PEXPIRE', K[2], A[3] * 2) end
   end
