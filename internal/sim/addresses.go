@@ -21,33 +21,33 @@ var addresses = generator{
 	},
 	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
-		w.Then(w.Around(w.NodeTimeout), func() { o.operator.Exchange(w.Opens(o.old)...) })
+		w.Then(w.Around(w.NodeTimeout), func() { o.operator.Exchange(w.Operators.Opens(o.old)...) })
 		over := func() bool { return o.w.Exchanging != nil && !w.Exchanges() }
 		w.Once(over, w.Guard, w.Around(w.NodeTimeout), func() {
 			if !over() {
-				w.Fail("stuck", "the addresses are not added: %v", w.Latest())
+				w.Fail("stuck", "the addresses are not added: %v", w.Decisions.Latest())
 			}
 			o.stays()
 			p := o.f.Proc
 			p.Crash()
-			p.Outside = true
+			p.Follower.Outside = true
 			p.Restart()
 			o.f.Insists()
 		})
 		w.Then(w.Around(w.TTL), func() {
-			if p := o.f.Proc; p.Members.Config() == nil || p.Members.Config().Stamp != w.Latest().Stamp {
-				w.Fail("stuck", "process %s does not find its set: it counts on %v", p.Name, p.Members.Config())
+			if p := o.f.Proc; p.Follower.Members.Stamp() != w.Decisions.Latest().Stamp {
+				w.Fail("stuck", "process %s does not find its set: it counts on %v", p.Name, p.Follower.Members.Config())
 			}
 			o.e.Release()
 		})
-		w.Served(o.f, 2*w.TTL)
+		w.Checks.Served(o.f, 2*w.TTL)
 		w.Then(w.Around(w.NodeTimeout), func() {
-			o.operator.Exchange(w.Shuts(o.old)...).Over = func() {
+			o.operator.Exchange(w.Operators.Shuts(o.old)...).Over = func() {
 				for _, n := range o.old {
 					n.Shut = true
 				}
 				for _, p := range w.Procs {
-					p.Tend()
+					p.Follower.Tend()
 				}
 			}
 		})
@@ -55,6 +55,6 @@ var addresses = generator{
 			o.f.Release()
 			o.e.Acquire(false)
 		})
-		w.Served(o.e, 2*w.TTL)
+		w.Checks.Served(o.e, 2*w.TTL)
 	},
 }

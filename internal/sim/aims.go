@@ -34,9 +34,9 @@ var storm = generator{
 	name: "storm",
 	plan: func(w *trial.Schedule) {
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(12))
+		w.Faults.RandomFaults(w.RNG.IntN(12))
 		if w.RNG.IntN(2) == 0 {
-			w.HarmHolders(1 + w.RNG.IntN(3))
+			w.Faults.HarmHolders(1 + w.RNG.IntN(3))
 			w.Length += w.Guard
 		}
 		if w.RNG.IntN(3) == 0 { // a minority stays down
@@ -68,7 +68,7 @@ var limping = generator{
 	plan: func(w *trial.Schedule) {
 		w.LateMessages = false // each would keep the node to itself for another lease
 		w.AllLoop()
-		w.RandomFaults(4 + w.RNG.IntN(20))
+		w.Faults.RandomFaults(4 + w.RNG.IntN(20))
 	},
 }
 
@@ -124,7 +124,7 @@ var restart = generator{
 				other.Cut(b)
 			}
 			if !early || w.RNG.IntN(3) > 0 { // else the lease just ends there
-				w.Wipe(a, old)
+				w.Faults.Wipe(a, old)
 			}
 		})
 		w.Then(w.Around(w.Guard/2), func() {
@@ -172,7 +172,7 @@ var cutoff = generator{
 		}
 		w.Once(world.Holds(first.Parts[0]), w.TTL/2, time.Duration(w.RNG.Int64N(int64(w.NodeTimeout))), func() {
 			for _, n := range away {
-				victim.To(n).Cut(w.Directions()...)
+				victim.To(n).Cut(w.Faults.Directions()...)
 			}
 		})
 		w.Then(w.Around(w.TTL/2), func() {

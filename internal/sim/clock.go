@@ -52,7 +52,7 @@ var wrongClock = generator{
 			pause = w.TTL + w.Retention
 		} else {
 			w.Then(w.Around(w.Delay), func() {
-				w.Wipe(ns[0], false)
+				w.Faults.Wipe(ns[0], false)
 				if w.RNG.IntN(2) == 0 {
 					second.Cut(ns[1])
 				}
@@ -130,19 +130,19 @@ func forging(name string, ticket func(w *trial.Schedule, n *world.Node) protocol
 			})
 			well := len(ns) > 1 && w.RNG.IntN(2) == 0
 			if len(ns) > 1 && !well && w.RNG.IntN(2) == 0 {
-				w.Then(w.Around(w.Delay), func() { w.Wipe(ns[1], false) })
+				w.Then(w.Around(w.Delay), func() { w.Faults.Wipe(ns[1], false) })
 			}
-			w.Then(w.Around(w.NodeTimeout), func() { w.ExpectRead(w.Procs[1], well) })
+			w.Then(w.Around(w.NodeTimeout), func() { w.Checks.ExpectRead(w.Procs[1], well) })
 			// Two runs at a time, so that their claims are settled at some of
 			// the nodes only.
 			for range 2 {
 				w.Then(w.Around(w.TTL), func() {
-					w.ExpectRuns(well, w.Procs[1].Parts[0], w.Procs[2].Parts[0])
+					w.Checks.ExpectRuns(well, w.Procs[1].Parts[0], w.Procs[2].Parts[0])
 				})
 			}
 			w.Then(w.Around(w.TTL), func() {
 				e.Acquire(false)
-				w.ExpectRead(w.Procs[1], well)
+				w.Checks.ExpectRead(w.Procs[1], well)
 			})
 		},
 	}

@@ -29,11 +29,11 @@ var exchangeCalm = generator{
 		s.Length += s.Guard // for two changes; see exchangesEnd
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
 		done := false
 		w.At(w.Around(w.TTL), func() {
-			w.Procs[0].Exchange(w.Changes()...).Over = func() { done = true }
+			w.Procs[0].Exchange(w.Operators.Changes()...).Over = func() { done = true }
 		})
 		w.At(w.Length-time.Millisecond, func() {
 			if !done {
@@ -48,15 +48,15 @@ var exchangeStorm = generator{
 	name: "exchange storm",
 	set:  exchangeSet,
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(12))
+		w.Faults.RandomFaults(w.RNG.IntN(12))
 		for i, p := range w.Procs[:1+w.RNG.IntN(2)] {
 			w.At(w.Around(w.TTL)*time.Duration(1+3*i), func() {
 				if w.Draining {
 					return
 				}
-				x := p.Exchange(w.Changes()...)
+				x := p.Exchange(w.Operators.Changes()...)
 				if w.RNG.IntN(3) == 0 {
 					w.At(w.Around(w.Guard), x.GiveUp)
 				}
@@ -85,14 +85,14 @@ var exchangeFalls = generator{
 		s.Hold = s.TTL / 4
 	},
 	plan: func(w *trial.Schedule) {
-		old, next, holder, other, operator := w.Swap()
+		old, next, holder, other, operator := w.Operators.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		holder.Cut(next...)
 		holder.Off, other.Off = w.Guard/2-w.TTL/16, -(w.Guard/2 - w.TTL/16)
 		holder.Adjust()
 		other.Adjust()
-		w.Once(operator.At(2), w.TTL, w.Guard-w.TTL/8, func() { e.Acquire(false) })
-		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+		w.Once(operator.Follower.At(2), w.TTL, w.Guard-w.TTL/8, func() { e.Acquire(false) })
+		w.Once(operator.Follower.At(3), 3*w.Guard, 0, func() {
 			e.Release()
 			holder.Cut(old...)
 		})
@@ -105,7 +105,7 @@ var exchangeFalls = generator{
 			other.Cut(old...)
 			f.Acquire(false)
 		})
-		w.Once(operator.At(4), 2*w.Guard, w.NodeTimeout/4, func() { other.Mend(old...) }) // they say what counts now
+		w.Once(operator.Follower.At(4), 2*w.Guard, w.NodeTimeout/4, func() { other.Mend(old...) }) // they say what counts now
 		w.Once(world.Holds(f), 2*w.Guard, w.Around(w.NodeTimeout), func() {})
 	},
 }
@@ -120,9 +120,9 @@ var exchangeRecords = generator{
 		s.Hold, s.Think = s.TTL/20, 20*s.Guard
 	},
 	plan: func(w *trial.Schedule) {
-		old, next, holder, other, operator := w.Swap()
+		old, next, holder, other, operator := w.Operators.Swap()
 		e := holder.Parts[0]
-		w.Once(operator.At(2), w.TTL, w.Guard/2, func() {
+		w.Once(operator.Follower.At(2), w.TTL, w.Guard/2, func() {
 			operator.Cut(old[:2]...)
 			for _, l := range other.Links { // it learns what counts, and brings the new nodes what they lack
 				l.Snap()
@@ -131,19 +131,19 @@ var exchangeRecords = generator{
 		})
 		w.Then(w.Guard+w.TTL/2, func() { e.Acquire(false) })
 		w.Once(func() bool { return len(w.Ledger.Puts) > 0 }, w.TTL, 0, func() { operator.Mend(old[:2]...) })
-		w.Once(operator.At(3), 3*w.Guard, 0, func() {
+		w.Once(operator.Follower.At(3), 3*w.Guard, 0, func() {
 			holder.Cut(old...)
 			for _, n := range next { // a client that has the turn to repair them hangs
 				n.TurnEnds = n.Millis(w.Now.Add(w.Guard + w.Guard/2))
 			}
 		})
-		w.Once(operator.At(4), 3*w.Guard, 0, func() {
+		w.Once(operator.Follower.At(4), 3*w.Guard, 0, func() {
 			for _, l := range other.Links {
 				l.Snap()
 			}
 		})
 		w.Then(w.TTL/2, func() {
-			other.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
+			other.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
 		})
 		w.Then(w.TTL, func() {})
 	},
@@ -159,16 +159,16 @@ var exchangeAgain = generator{
 		s.Length = 7*s.Guard + 6*s.TTL
 	},
 	plan: func(w *trial.Schedule) {
-		old, next, holder, other, operator := w.Swap()
+		old, next, holder, other, operator := w.Operators.Swap()
 		e, f := holder.Parts[0], other.Parts[0]
 		var between *nodeset.Configuration
-		w.Once(operator.At(2), w.TTL, 0, func() { w.Exchanging.GiveUp() })
-		w.Once(operator.At(3), w.Guard, 0, func() { between = operator.Members.Config() })
-		w.Once(holder.At(3), w.TTL, w.Around(w.NodeTimeout), func() {
+		w.Once(operator.Follower.At(2), w.TTL, 0, func() { w.Exchanging.GiveUp() })
+		w.Once(operator.Follower.At(3), w.Guard, 0, func() { between = operator.Follower.Members.Config() })
+		w.Once(holder.Follower.At(3), w.TTL, w.Around(w.NodeTimeout), func() {
 			holder.Cut(w.Nodes...)
-			operator.Exchange(w.Change(next, old))
+			operator.Exchange(w.Operators.Change(next, old))
 		})
-		w.Once(operator.At(6), 6*w.Guard, w.Around(w.NodeTimeout), func() {
+		w.Once(operator.Follower.At(6), 6*w.Guard, w.Around(w.NodeTimeout), func() {
 			f.Acquire(false)
 		})
 		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {

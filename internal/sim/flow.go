@@ -75,7 +75,7 @@ var patchy = generator{
 		for i, p := range w.Procs[:3] {
 			w.Then(0, func() { p.Mend(ns[i]) })
 		}
-		w.ExpectAll(w.TTL / 2)
+		w.Checks.ExpectAll(w.TTL / 2)
 	},
 }
 

@@ -31,7 +31,7 @@ var crossing = generator{
 	},
 	plan: func(w *trial.Schedule) {
 		if w.RNG.IntN(2) == 0 {
-			w.Miss(1 + w.RNG.IntN(w.Spare()))
+			w.Faults.Miss(1 + w.RNG.IntN(w.Spare()))
 		}
 		w.AllLoop()
 	},
@@ -56,16 +56,16 @@ var unlike = generator{
 		if w.RNG.IntN(2) == 0 {
 			// It comes back at once, without its memory, and before u's first
 			// beat.
-			w.Once(world.Holds(u), w.TTL, w.NodeTimeout, func() { w.Wipe(ns[0], false) })
+			w.Once(world.Holds(u), w.TTL, w.NodeTimeout, func() { w.Faults.Wipe(ns[0], false) })
 		} else {
 			w.Then(w.TTL, func() {
-				w.ExpectHeld(u, "there is a permit for it")
+				w.Checks.ExpectHeld(u, "there is a permit for it")
 				ns[0].Gone = true
 				ns[0].Crash()
 			})
 		}
 		w.Then(2*w.TTL, func() {
-			w.ExpectHeld(u, "two nodes have kept it all the time")
+			w.Checks.ExpectHeld(u, "two nodes have kept it all the time")
 			u.Release()
 		})
 	},
@@ -86,7 +86,7 @@ var killed = generator{
 		dead, together := w.Procs[:len(w.Procs)-1], w.RNG.IntN(2) == 0
 		if len(w.Procs) == 3 {
 			dead = w.Procs[:1]
-			w.Miss(w.RNG.IntN(2))
+			w.Faults.Miss(w.RNG.IntN(2))
 		}
 		next, last := w.Procs[len(dead)].Parts[0], w.Procs[len(w.Procs)-1].Parts[0]
 		for i, p := range w.Procs {
@@ -105,12 +105,12 @@ var killed = generator{
 			}
 		})
 		w.Then(w.TTL+w.TTL/50+w.Slowest()+10*time.Millisecond, func() {
-			w.ExpectHeld(next, "the leases of all before it have ended")
+			w.Checks.ExpectHeld(next, "the leases of all before it have ended")
 			next.Release()
 		})
 		if next != last {
 			w.Once(world.Holds(last), w.Slowest(), 0, func() {
-				w.ExpectHeld(last, "the holder before it has released")
+				w.Checks.ExpectHeld(last, "the holder before it has released")
 				last.Release()
 			})
 		}
@@ -160,10 +160,10 @@ var amnesia = generator{
 		w.AllLoop()
 		for range 2 + w.RNG.IntN(4) {
 			w.At(time.Duration(w.RNG.Int64N(int64(w.Length))), func() {
-				w.Bounce(w.Nodes[w.RNG.IntN(len(w.Nodes))], w.Delay, (*world.Node).Forget)
+				w.Faults.Bounce(w.Nodes[w.RNG.IntN(len(w.Nodes))], w.Delay, (*world.Node).Forget)
 			})
 		}
-		w.RandomFaults(w.RNG.IntN(4))
+		w.Faults.RandomFaults(w.RNG.IntN(4))
 	},
 }
 

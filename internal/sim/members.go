@@ -28,8 +28,8 @@ var recordings = generator{
 	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
-		holder.List, other.List = ns[:3], []*world.Node{ns[0], ns[1], ns[3]}
-		w.Assemble(false)
+		holder.Follower.List, other.Follower.List = ns[:3], []*world.Node{ns[0], ns[1], ns[3]}
+		w.Decisions.Assemble(false)
 		early := w.RNG.IntN(2) == 0
 		w.Then(w.Around(w.NodeTimeout), func() {
 			holder.Parts[0].Acquire(false)
@@ -39,9 +39,9 @@ var recordings = generator{
 				w.At(w.Around(w.NodeTimeout/8), func() { other.Cut(ns[0]) })
 			}
 		})
-		w.Once(holder.Counts(), w.TTL, 0, func() { holder.Cut(ns[1]) })
-		w.Once(other.Counts(), w.TTL, 0, func() { other.Cut(ns[0]) })
-		w.Then(w.Guard+4*w.TTL, w.SetsAgree)
+		w.Once(holder.Follower.Counts(), w.TTL, 0, func() { holder.Cut(ns[1]) })
+		w.Once(other.Follower.Counts(), w.TTL, 0, func() { other.Cut(ns[0]) })
+		w.Then(w.Guard+4*w.TTL, w.Decisions.SetsAgree)
 	},
 }
 
@@ -54,7 +54,7 @@ var wiped = generator{
 		s.Length = 8 * s.Guard
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
 		for range 1 + w.RNG.IntN(3) {
 			ns := w.Shuffled()
@@ -75,8 +75,8 @@ var wiped = generator{
 var recordedStorm = generator{
 	name: "recorded storm",
 	plan: func(w *trial.Schedule) {
-		w.Assemble(w.RNG.IntN(2) == 0)
+		w.Decisions.Assemble(w.RNG.IntN(2) == 0)
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(12))
+		w.Faults.RandomFaults(w.RNG.IntN(12))
 	},
 }

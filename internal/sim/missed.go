@@ -29,15 +29,15 @@ var exchangeStale = generator{
 		s.Length = 8*s.Guard + 6*s.TTL
 	},
 	plan: func(w *trial.Schedule) {
-		old, next, _, other, operator := w.Swap()
+		old, next, _, other, operator := w.Operators.Swap()
 		memory := (*world.Node).Forget
-		w.Once(operator.At(3), 4*w.Guard, w.Guard/2, func() {
+		w.Once(operator.Follower.At(3), 4*w.Guard, w.Guard/2, func() {
 			if w.RNG.IntN(2) == 0 {
 				next[0].Save()
 				memory = (*world.Node).Revert
 			}
 		})
-		w.Once(operator.At(4), 4*w.Guard, 0, func() {
+		w.Once(operator.Follower.At(4), 4*w.Guard, 0, func() {
 			for _, p := range w.Procs {
 				p.Cut(old...)
 			}
@@ -48,7 +48,7 @@ var exchangeStale = generator{
 			w.Procs[0].Cut(next...)
 			operator.Cut(next[0])
 			other.Crash()
-			w.Bounce(next[0], w.Around(w.NodeTimeout), memory)
+			w.Faults.Bounce(next[0], w.Around(w.NodeTimeout), memory)
 		})
 		w.Then(2*w.NodeTimeout, func() {
 			other.Cut(next[1:]...)
@@ -61,7 +61,7 @@ var exchangeStale = generator{
 			operator.Mend(next[0], next[2])
 		})
 		w.Then(w.TTL/2, func() {
-			operator.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
+			operator.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
 		})
 		w.Then(w.TTL, func() {})
 	},
@@ -84,7 +84,7 @@ var exchangeRegress = generator{
 		e, f, operator := w.Procs[0].Parts[0], w.Procs[1].Parts[0], w.Procs[2]
 		last := f
 		left, others := e.Proc, []*world.Proc{f.Proc, operator}
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		part := func(n *world.Node) {
 			for _, p := range others {
 				p.Cut(n)
@@ -99,35 +99,35 @@ var exchangeRegress = generator{
 				}
 				left.Pause()
 				c.Crash()
-				operator.Exchange(w.Change([]*world.Node{d}, []*world.Node{c}))
+				operator.Exchange(w.Operators.Change([]*world.Node{d}, []*world.Node{c}))
 			})
-			w.Once(operator.At(4), 4*w.Guard, w.Around(w.NodeTimeout), func() {
+			w.Once(operator.Follower.At(4), 4*w.Guard, w.Around(w.NodeTimeout), func() {
 				part(a)
 				part(c) // or it learns at once which set it has left
 				if left.Cut(d); w.RNG.IntN(2) == 0 {
 					left.Cut(b) // or an answer of b tells it as soon as it goes on
 				}
 				c.Restart()
-				w.Wipe(a, file)
+				w.Faults.Wipe(a, file)
 			})
 			w.Then(w.Around(w.NodeTimeout), left.Resume)
 			w.Once(meets, w.Around(2*w.NodeTimeout), 0, func() { left.Cut(b) })
 		} else {
-			w.Then(w.NodeTimeout, func() { operator.Exchange(w.Change([]*world.Node{d}, []*world.Node{c})) })
-			w.Once(operator.At(2), 2*w.Guard, 0, func() {
+			w.Then(w.NodeTimeout, func() { operator.Exchange(w.Operators.Change([]*world.Node{d}, []*world.Node{c})) })
+			w.Once(operator.Follower.At(2), 2*w.Guard, 0, func() {
 				left.Cut(d)
 				f.Proc.Cut(a, b, c, d)
 			})
 			w.Once(d.Model.CaughtUp, 2*w.Guard, w.Guard/2, func() {
 				operator.Cut(c) // its register does not hear of what is decided
 			})
-			w.Once(operator.At(3), 3*w.Guard, 0, func() {
+			w.Once(operator.Follower.At(3), 3*w.Guard, 0, func() {
 				left.Cut(a)
 				operator.Cut(b, c)
 			})
 			w.Then(w.Around(2*w.NodeTimeout), func() {
 				operator.Cut(a)
-				w.Wipe(a, false)
+				w.Faults.Wipe(a, false)
 				left.Mend(a)
 			})
 			last = operator.Parts[0] // the others do not learn what follows
@@ -141,7 +141,7 @@ var exchangeRegress = generator{
 			operator.Mend(c)
 			f.Proc.Mend(b, d)
 		})
-		w.Once(operator.At(4), w.TTL/4, 0, func() { last.Acquire(false) })
+		w.Once(operator.Follower.At(4), w.TTL/4, 0, func() { last.Acquire(false) })
 		w.Then(w.TTL/2, func() {})
 	},
 }
@@ -158,20 +158,20 @@ var exchangeLate = generator{
 		}
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		operator, other := w.Procs[0], w.Procs[1]
 		w.Once(func() bool { return true }, 0, w.Around(w.NodeTimeout), func() {
-			operator.Exchange(w.Change(w.Nodes[w.Members:], w.Nodes[:w.Members]))
+			operator.Exchange(w.Operators.Change(w.Nodes[w.Members:], w.Nodes[:w.Members]))
 		})
 		var late *change.Succession
-		w.Once(other.At(3), 4*w.Guard, w.Guard, func() {
-			c := other.Members.Config()
-			late = change.NewSuccession(c, change.Undo(c, other.Ballot("")), w.TTL, w.NodeTimeout)
+		w.Once(other.Follower.At(3), 4*w.Guard, w.Guard, func() {
+			c := other.Follower.Members.Config()
+			late = change.NewSuccession(c, change.Undo(c, other.Follower.Ballot("")), w.TTL, w.NodeTimeout)
 		})
-		w.Once(other.At(4), 2*w.Guard, w.Around(w.NodeTimeout), func() {
-			other.Succeed(late, func() {
+		w.Once(other.Follower.At(4), 2*w.Guard, w.Around(w.NodeTimeout), func() {
+			other.Follower.Succeed(late, func() {
 				if c, _ := late.Decided(); c != nil {
-					w.Successor(other, c)
+					w.Decisions.Successor(other, c)
 				}
 			})
 		})
@@ -189,10 +189,10 @@ var powerless = generator{
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
 		operator, files := w.Procs[0], w.RNG.IntN(3)
-		w.At(w.Around(w.TTL), func() { operator.Exchange(w.Changes()...) })
+		w.At(w.Around(w.TTL), func() { operator.Exchange(w.Operators.Changes()...) })
 		for i := range 8 {
 			w.At(time.Duration(i)*w.Guard/4, func() {
 				for _, n := range w.Nodes {
@@ -202,8 +202,8 @@ var powerless = generator{
 				}
 			})
 		}
-		w.Once(func() bool { return w.Latest().Stamp.Epoch() > w.RNG.Uint64N(5) }, 4*w.Guard, w.Around(w.Guard/2), func() {
-			lost := files == 0 && slices.ContainsFunc(w.Nodes, w.Retired) // nothing tells a client of before which set counts
+		w.Once(func() bool { return w.Decisions.Latest().Stamp.Epoch() > w.RNG.Uint64N(5) }, 4*w.Guard, w.Around(w.Guard/2), func() {
+			lost := files == 0 && slices.ContainsFunc(w.Nodes, w.Decisions.Retired) // nothing tells a client of before which set counts
 			for _, n := range w.Nodes {
 				n.Crash()
 				switch {
@@ -212,7 +212,7 @@ var powerless = generator{
 				case files == 1:
 					n.Revert()
 				}
-				if w.Retired(n) {
+				if w.Decisions.Retired(n) {
 					n.Gone = true
 					continue
 				}
@@ -224,9 +224,9 @@ var powerless = generator{
 					w.At(w.Around(w.NodeTimeout), p.Restart)
 				}
 			}
-			w.ForgetDecisions()
+			w.Decisions.ForgetDecisions()
 			for i := range 4 {
-				w.At(time.Duration(i+2)*w.Guard, w.EmptyAhead)
+				w.At(time.Duration(i+2)*w.Guard, w.Operators.EmptyAhead)
 			}
 		})
 	},

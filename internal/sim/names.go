@@ -41,9 +41,9 @@ var manyNames = generator{
 		s.Length = s.Guard + 3*s.TTL
 	},
 	plan: func(w *trial.Schedule) {
-		w.WallsApart()
+		w.Faults.WallsApart()
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(12))
+		w.Faults.RandomFaults(w.RNG.IntN(12))
 	},
 }
 
@@ -58,7 +58,7 @@ var manyNamesCalm = generator{
 		s.Length = 4 * s.TTL
 	},
 	plan: func(w *trial.Schedule) {
-		w.WallsApart()
+		w.Faults.WallsApart()
 		w.AllLoop()
 	},
 }
@@ -80,7 +80,7 @@ var closing = generator{
 	},
 	plan: func(w *trial.Schedule) {
 		w.LateMessages = false
-		w.WallsApart()
+		w.Faults.WallsApart()
 		w.AllLoop()
 		for range 2 + w.RNG.IntN(6) {
 			p := w.Procs[w.RNG.IntN(len(w.Procs))]
@@ -126,7 +126,7 @@ var evictions = generator{
 	set:  func(r *rand.Rand, s *course.Setting) { calm.set(r, s); s.Hold += s.TTL / 8 },
 	plan: func(w *trial.Schedule) {
 		w.AllLoop()
-		w.EvictAtTimes(2 + w.RNG.IntN(8))
+		w.Faults.EvictAtTimes(2 + w.RNG.IntN(8))
 	},
 }
 
@@ -135,6 +135,6 @@ var evictionStorm = generator{
 	name: "evictionStorm",
 	plan: func(w *trial.Schedule) {
 		storm.plan(w)
-		w.EvictAtTimes(4 + w.RNG.IntN(16))
+		w.Faults.EvictAtTimes(4 + w.RNG.IntN(16))
 	},
 }

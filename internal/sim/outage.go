@@ -35,7 +35,7 @@ type outage struct {
 func newOutage(w *trial.Schedule) *outage {
 	o := &outage{w: w, old: slices.Clone(w.Nodes[:3]), next: w.Nodes[3:], e: w.Procs[0].Parts[0], f: w.Procs[1].Parts[0], operator: w.Procs[2]}
 	w.RNG.Shuffle(3, func(i, j int) { o.old[i], o.old[j] = o.old[j], o.old[i] })
-	w.Assemble(true)
+	w.Decisions.Assemble(true)
 	w.Then(w.NodeTimeout, func() { o.e.Acquire(false) })
 	w.Once(world.Holds(o.e), w.TTL, w.Around(w.NodeTimeout), func() { o.f.Acquire(false) })
 	w.Then(w.NodeTimeout, func() { o.waits = o.f.Att })
@@ -57,7 +57,7 @@ func (o *outage) stays() {
 func (o *outage) ends(set func() []*world.Node) {
 	over := func() bool { return o.w.Exchanging != nil && !o.w.Exchanging.GoesOn() }
 	o.w.Once(over, 6*o.w.Guard, o.w.TTL+o.w.TTL/2, func() {
-		c := o.operator.Members.Config()
+		c := o.operator.Follower.Members.Config()
 		if !over() || c.Stage != nodeset.Stable {
 			o.w.Fail("stuck", "the exchange is not over: %v", c)
 		}
@@ -87,10 +87,10 @@ var exchangeGivenUp = generator{
 			if crashes == 0 {
 				o.next[0].Crash()
 			}
-			o.operator.Exchange(w.Change(o.next[:1], remove))
+			o.operator.Exchange(w.Operators.Change(o.next[:1], remove))
 		})
 		if crashes > 0 {
-			w.Once(o.operator.At(uint64(1+crashes)), 2*w.Guard, w.Around(w.NodeTimeout), o.next[0].Crash)
+			w.Once(o.operator.Follower.At(uint64(1+crashes)), 2*w.Guard, w.Around(w.NodeTimeout), o.next[0].Crash)
 		}
 		o.ends(func() []*world.Node {
 			if crashes > 0 { // D may have learnt, and have voted, before
@@ -109,7 +109,7 @@ var exchangeDead = generator{
 		o := newOutage(w)
 		add := o.next[:w.RNG.IntN(2)]
 		w.Then(w.Around(w.TTL), o.old[0].Crash)
-		w.Then(w.Around(2*w.TTL), func() { o.operator.Exchange(w.Change(add, o.old[:1])) })
+		w.Then(w.Around(2*w.TTL), func() { o.operator.Exchange(w.Operators.Change(add, o.old[:1])) })
 		o.ends(func() []*world.Node { return append(slices.Clone(o.old[1:]), add...) })
 		w.Then(w.Around(w.TTL), func() { o.e.Release() })
 		w.Once(world.Holds(o.f), w.TTL, 0, func() {
@@ -139,15 +139,15 @@ var exchangeAsleep = generator{
 			} else {
 				p.Pause()
 			}
-			o.operator.Exchange(w.Change(o.next[:1], o.old[:1]), w.Change(o.next[1:], left))
+			o.operator.Exchange(w.Operators.Change(o.next[:1], o.old[:1]), w.Operators.Change(o.next[1:], left))
 		})
-		w.Once(o.operator.At(7), 7*w.Guard, w.Around(w.TTL), func() {
-			if !o.operator.At(7)() {
-				w.Fail("stuck", "the exchanges are not over: %v", o.operator.Members.Config())
+		w.Once(o.operator.Follower.At(7), 7*w.Guard, w.Around(w.TTL), func() {
+			if !o.operator.Follower.At(7)() {
+				w.Fail("stuck", "the exchanges are not over: %v", o.operator.Follower.Members.Config())
 			}
 			for _, n := range o.old[:2] {
 				if w.RNG.IntN(2) == 0 {
-					w.Wipe(n, false)
+					w.Faults.Wipe(n, false)
 				}
 			}
 		})
@@ -159,7 +159,7 @@ var exchangeAsleep = generator{
 		})
 		w.Then(w.TTL, func() { o.f.Release() })
 		w.Then(w.TTL, func() {
-			if o.e.Att == nil && p.Members.Config().Stamp.Epoch() == 7 {
+			if o.e.Att == nil && p.Follower.Members.Config().Stamp.Epoch() == 7 {
 				o.e.Acquire(false)
 			}
 		})
@@ -176,11 +176,11 @@ var exchangeSpares = generator{
 	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		onlooker, may := o.f.Proc, false
-		w.Then(w.Around(w.TTL), func() { o.operator.Exchange(w.Change(o.next, o.old[1:])) })
-		w.Once(o.operator.At(3), 3*w.Guard, w.TTL, o.operator.Pause)
+		w.Then(w.Around(w.TTL), func() { o.operator.Exchange(w.Operators.Change(o.next, o.old[1:])) })
+		w.Once(o.operator.Follower.At(3), 3*w.Guard, w.TTL, o.operator.Pause)
 		var look func()
 		look = func() {
-			onlooker.Survey(func(ok bool) {
+			onlooker.Mender.Survey(func(ok bool) {
 				if may = ok; !ok {
 					onlooker.Later(w.NodeTimeout, look)
 				}

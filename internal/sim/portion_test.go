@@ -31,7 +31,7 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 			}
 			w.Then(w.Delay, func() { f.Acquire(false) })
 			w.Then(w.TTL+w.TTL/2, func() {
-				w.ExpectHeld(f, "the leases of all before it have ended")
+				w.Checks.ExpectHeld(f, "the leases of all before it have ended")
 				f.Release()
 			})
 		},

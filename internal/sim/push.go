@@ -48,7 +48,7 @@ var reborn = generator{
 		}
 		w.Then(w.NodeTimeout, func() {
 			pf.Cut(a)
-			w.Wipe(a, false)
+			w.Faults.Wipe(a, false)
 			g.Acquire(true) // the first request finds out what a has lost
 		})
 		w.Then(w.Guard+w.Around(w.NodeTimeout/4), func() { pe.Mend(a) })
@@ -59,7 +59,7 @@ var reborn = generator{
 		})
 		w.Then(w.NodeTimeout/2, func() { pf.Mend(a) })
 		w.Then(w.NodeTimeout, a.Deliver)
-		w.Then(w.NodeTimeout, func() { pe.Cut(b); w.Wipe(b, false) })
+		w.Then(w.NodeTimeout, func() { pe.Cut(b); w.Faults.Wipe(b, false) })
 		w.Once(world.Holds(f), 2*w.Guard, w.NodeTimeout, func() {})
 	},
 }

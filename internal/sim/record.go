@@ -23,9 +23,9 @@ var recorded = generator{
 	},
 	plan: func(w *trial.Schedule) {
 		w.AllLoop()
-		w.RandomFaults(6)
+		w.Faults.RandomFaults(6)
 		for range 6 {
-			w.At(w.Around(w.Length/2), w.Shuttle)
+			w.At(w.Around(w.Length/2), w.Faults.Shuttle)
 		}
 	},
 }
@@ -60,9 +60,9 @@ var belated = generator{
 		w.Once(begun(w, f), 3*w.TTL, 0, func() {
 			switch memory {
 			case 1:
-				w.Wipe(a, false)
+				w.Faults.Wipe(a, false)
 			case 2:
-				w.Wipe(a, true)
+				w.Faults.Wipe(a, true)
 			}
 		})
 		pause := w.Around(w.NodeTimeout)
@@ -106,7 +106,7 @@ var bareMajority = generator{
 		p.Cut(c)
 		w.Then(w.Delay, func() { p.Parts[0].Acquire(false) })
 		w.Once(func() bool { return w.Ledger.Best.Ticket > 0 }, 2*w.TTL, 0, func() {
-			w.Wipe(a, w.RNG.IntN(2) == 0)
+			w.Faults.Wipe(a, w.RNG.IntN(2) == 0)
 			b.Pause()
 		})
 		w.Then(w.Guard+w.Around(2*w.TTL), b.Resume)
@@ -177,7 +177,7 @@ var openWaitsForRepair = generator{
 		})
 		w.Once(func() bool { return c.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
 			first.Crash()
-			w.Wipe(b, false)
+			w.Faults.Wipe(b, false)
 		})
 		w.Then(w.Guard-w.TTL/2, func() { e.Acquire(false) })
 		w.Then(w.Around(w.TTL/8), func() { f.Acquire(false) })
@@ -227,7 +227,7 @@ var putForgotten = generator{
 				}
 			}
 		})
-		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Wipe(b, false) })
+		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Faults.Wipe(b, false) })
 		w.Then(w.Guard-w.TTL/2-w.NodeTimeout, func() { f.Acquire(false) })
 		w.Then(w.NodeTimeout, func() { p.Acquire(false) })
 		w.Once(func() bool { return len(x.Model.Claims(x.Millis(w.Now))) > 0 }, w.TTL, 0, func() { second.To(x).Cut(world.Requests) })
@@ -262,7 +262,7 @@ var stretched = generator{
 		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Faults.Wipe(a, false) })
 		w.Once(a.Model.CaughtUp, w.Guard+3*w.TTL, 0, func() { p.Mend(b) })
 		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { b.Pause() })
 		w.Then(w.Around(w.TTL), func() {

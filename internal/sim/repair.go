@@ -41,11 +41,11 @@ var repairBeforeGuardEnds = generator{
 			p.Cut(b, c)
 			other.Cut(a)
 			v := protocol.Version{Ticket: e.Att.State.Ticket(), ID: e.Att.State.ID, Seq: 1}
-			p.StartRegisterOp(e.Att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*world.RegisterOp, bool) { e.Release() })
+			p.RegisterOps.Start(e.Att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*world.RegisterOp, bool) { e.Release() })
 			e.Puts = false
 		})
 		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 4*w.Delay, func() {
-			w.Wipe(a, false)
+			w.Faults.Wipe(a, false)
 			other.To(a).Heal(true)
 		})
 		w.Then(2*w.NodeTimeout, func() { p.Mend(b) })
@@ -66,13 +66,13 @@ var losesDataAgain = generator{
 		a := w.Shuffled()[0]
 		p := w.Procs[0]
 		w.Held["name 003"] = true
-		w.Then(w.NodeTimeout, func() { w.Wipe(a, false) })
+		w.Then(w.NodeTimeout, func() { w.Faults.Wipe(a, false) })
 		w.Once(func() bool { return len(a.Names) == 19 }, w.Guard+w.TTL, w.NodeTimeout, func() {
 			a.Forget()
 			p.Parts[0].Acquire(true) // the node notices
 			clear(w.Held)
 		})
-		w.Then(2*w.Guard, func() { w.CaughtUp(a) })
+		w.Then(2*w.Guard, func() { w.Checks.CaughtUp(a) })
 	},
 }
 
@@ -90,7 +90,7 @@ var listerLosesData = generator{
 		p := w.Procs[0]
 		w.Then(w.NodeTimeout, func() {
 			p.Cut(c)
-			w.Wipe(a, false)
+			w.Faults.Wipe(a, false)
 		})
 		looks := 0
 		w.Once(func() bool { return a.TurnOf != nil }, w.Guard+w.TTL, 0, func() { looks = b.Looks })
@@ -99,7 +99,7 @@ var listerLosesData = generator{
 			p.Parts[0].Acquire(true) // the node notices
 		})
 		w.Then(2*w.TTL, func() { p.Mend(c) })
-		w.Then(2*w.Guard, func() { w.CaughtUp(a) })
+		w.Then(2*w.Guard, func() { w.Checks.CaughtUp(a) })
 	},
 }
 
@@ -124,7 +124,7 @@ var rolling = generator{
 		may := false
 		var look func()
 		look = func() {
-			onlooker.Survey(func(ok bool) {
+			onlooker.Mender.Survey(func(ok bool) {
 				if may = ok; !ok {
 					onlooker.Later(w.NodeTimeout/4, look)
 				}
@@ -148,7 +148,7 @@ var rolling = generator{
 					w.At(w.Guard-w.NodeTimeout, hangs.Pause)
 					w.At(w.Guard+2*w.NodeTimeout, hangs.Resume)
 				}
-				w.Wipe(n, false)
+				w.Faults.Wipe(n, false)
 				may = false
 				onlooker.Later(w.NodeTimeout, look)
 			})
@@ -159,7 +159,7 @@ var rolling = generator{
 				case !world.Holds(e)():
 					w.Fail("lost", "the hold ends as node %d, the %d. to be restarted, is back", n.Index, i+1)
 				}
-				w.Remember()
+				w.Checks.Remember()
 			})
 		}
 	},

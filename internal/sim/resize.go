@@ -46,7 +46,7 @@ var shrunk = generator{
 		w.Then(w.Around(w.TTL), func() { w.Permits.Resize(w, 1, ns[:2]) })
 		// Before the third node is brought the number.
 		w.Then(w.Around(w.NodeTimeout/4), func() {
-			w.Wipe(a, w.RNG.IntN(2) == 0)
+			w.Faults.Wipe(a, w.RNG.IntN(2) == 0)
 			b.Pause()
 		})
 		// Not for longer than the node that forgot waits to be repaired.

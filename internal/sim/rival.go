@@ -29,7 +29,7 @@ var shared = generator{
 	plan: func(w *trial.Schedule) {
 		w.At(w.Delay, trial.NewRival(w, true).Try)
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(14))
+		w.Faults.RandomFaults(w.RNG.IntN(14))
 	},
 }
 
@@ -58,7 +58,7 @@ var bygone = generator{
 			w.Log("the rival holds")
 			r.Holds(r.End(began))
 		})
-		w.Then(w.Around(w.NodeTimeout), func() { w.Wipe(b, false) })
+		w.Then(w.Around(w.NodeTimeout), func() { w.Faults.Wipe(b, false) })
 		w.Then(w.Around(w.Guard/4), func() { e.Acquire(false) })
 		w.Once(world.Holds(e), 2*w.Guard, w.Around(w.NodeTimeout), e.Release)
 	},

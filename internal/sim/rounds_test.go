@@ -23,7 +23,7 @@ func herd(joiners, nodes, missing int) generator {
 			}
 		},
 		plan: func(w *trial.Schedule) {
-			w.Miss(missing)
+			w.Faults.Miss(missing)
 			for _, p := range w.Procs {
 				p.Later(time.Duration(w.RNG.Int64N(int64(time.Millisecond))), func() { p.Parts[0].Acquire(false) })
 			}

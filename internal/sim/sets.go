@@ -26,7 +26,7 @@ var liar = generator{
 		s.Members, s.Nodes, s.Record = 3, 5, false
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
 		bad := w.Nodes[w.RNG.IntN(3)]
 		w.At(w.Around(w.TTL), func() {
@@ -47,7 +47,7 @@ var liar = generator{
 			// The node that lies is replaced. With another one of three there is no old
 			// majority that says what followed.
 			add := w.Nodes[3 : 4+w.RNG.IntN(2)]
-			w.At(w.Around(2*w.TTL), func() { w.Procs[0].Exchange(w.Change(add, []*world.Node{bad})) })
+			w.At(w.Around(2*w.TTL), func() { w.Procs[0].Exchange(w.Operators.Change(add, []*world.Node{bad})) })
 		}
 	},
 }
@@ -65,11 +65,11 @@ var twofold = generator{
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
 		e, f := holder.Parts[0], other.Parts[0]
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.Then(w.NodeTimeout, func() {
 			holder.Cut(ns[0])
 			other.Cut(ns[2])
-			other.Leads(ns[1], ns[0])
+			other.Follower.Leads(ns[1], ns[0])
 		})
 		w.Then(w.Around(w.Delay), func() { e.Acquire(false) })
 		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() { f.Acquire(false) })
@@ -89,15 +89,15 @@ var starts = generator{
 		list := [][]*world.Node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...), o.old[2:]}[w.RNG.IntN(3)]
 		w.Then(w.Around(w.NodeTimeout), func() {
 			o.e.Release()
-			o.operator.Exchange(w.Change(o.next[:leave], o.old[:leave]))
+			o.operator.Exchange(w.Operators.Change(o.next[:leave], o.old[:leave]))
 		})
-		w.Once(o.operator.At(1+w.RNG.Uint64N(4)), 4*w.Guard, w.Around(w.NodeTimeout), func() {
+		w.Once(o.operator.Follower.At(1+w.RNG.Uint64N(4)), 4*w.Guard, w.Around(w.NodeTimeout), func() {
 			p.Crash()
-			p.List = list
+			p.Follower.List = list
 			p.Restart()
 			o.f.Insists()
 		})
-		w.Served(o.f, 4*w.Guard)
+		w.Checks.Served(o.f, 4*w.Guard)
 	},
 }
 
@@ -113,9 +113,9 @@ var dies = generator{
 			o.e.Release()
 			o.f.Release()
 			if all {
-				o.operator.Exchange(w.Change(o.next, o.old[:2]))
+				o.operator.Exchange(w.Operators.Change(o.next, o.old[:2]))
 			} else {
-				o.operator.Exchange(w.Change(o.next[:1], o.old[:w.RNG.IntN(2)]))
+				o.operator.Exchange(w.Operators.Change(o.next[:1], o.old[:w.RNG.IntN(2)]))
 			}
 			w.Stepped = func() {
 				if steps--; steps == 0 {
@@ -127,14 +127,14 @@ var dies = generator{
 			}
 		})
 		w.Once(func() bool { return steps <= 0 }, 4*w.Guard, w.Around(w.NodeTimeout), func() { o.e.Acquire(false) })
-		w.Served(o.e, w.TTL)
+		w.Checks.Served(o.e, w.TTL)
 		w.Then(w.Around(w.TTL), o.e.Release)
 		w.Then(w.Around(w.NodeTimeout), func() { // one that starts knows the first configuration, at most
 			o.f.Proc.Crash()
 			o.f.Proc.Restart()
 			o.f.Acquire(false)
 		})
-		w.Served(o.f, 2*w.TTL+w.Guard)
+		w.Checks.Served(o.f, 2*w.TTL+w.Guard)
 	},
 }
 
@@ -154,22 +154,24 @@ var returns = generator{
 		x := func() []change.Goal {
 			switch w.RNG.IntN(3) {
 			case 0:
-				return []change.Goal{w.Change(nil, some), w.Change(some, nil)}
+				return []change.Goal{w.Operators.Change(nil, some), w.Operators.Change(some, nil)}
 			case 1:
-				return []change.Goal{w.Change(o.next, nil), w.Change(nil, o.next)}
+				return []change.Goal{w.Operators.Change(o.next, nil), w.Operators.Change(nil, o.next)}
 			}
-			return []change.Goal{w.Moves(o.old[0]), w.Change(o.next[:1], o.old[2:]), w.Change(o.old[2:], o.next[:1])}
+			return []change.Goal{
+				w.Operators.Moves(o.old[0]), w.Operators.Change(o.next[:1], o.old[2:]), w.Operators.Change(o.old[2:], o.next[:1]),
+			}
 		}
 		w.Then(w.Around(w.NodeTimeout), func() { o.operator.Exchange(x()...) })
 		over := func() bool { return !o.operator.World.Exchanges() }
 		w.Once(over, 18*w.Guard, w.TTL+w.TTL/2, func() {
-			if !over() || len(w.Latest().Members) != 3 {
-				w.Fail("stuck", "the exchange is not over: %v", w.Latest())
+			if !over() || len(w.Decisions.Latest().Members) != 3 {
+				w.Fail("stuck", "the exchange is not over: %v", w.Decisions.Latest())
 			}
 			o.stays()
 		})
 		w.Then(w.Around(w.TTL), o.e.Release)
-		w.Served(o.f, w.TTL)
+		w.Checks.Served(o.f, w.TTL)
 	},
 }
 
@@ -184,20 +186,20 @@ var slept = generator{
 		w.Then(w.Around(w.NodeTimeout), func() {
 			o.e.Release()
 			p.Pause()
-			o.operator.Exchange(w.Change(o.next, o.old))
+			o.operator.Exchange(w.Operators.Change(o.next, o.old))
 		})
-		w.Once(o.operator.At(4), 4*w.Guard, w.TTL, func() {
+		w.Once(o.operator.Follower.At(4), 4*w.Guard, w.TTL, func() {
 			for _, n := range o.old {
 				n.Gone = true
 				n.Crash()
 			}
 			o.f.Release()
 			p.Resume()
-			p.Members.Relist(world.Addresses(o.next))
-			p.Regroup()
+			p.Follower.Members.Relist(world.Addresses(o.next))
+			p.Follower.Regroup()
 			o.e.Acquire(false)
 		})
-		w.Served(o.e, w.Guard+2*w.TTL)
+		w.Checks.Served(o.e, w.Guard+2*w.TTL)
 	},
 }
 
@@ -214,11 +216,11 @@ var stops = generator{
 		goals := func() []change.Goal {
 			switch w.RNG.IntN(3) {
 			case 0:
-				return []change.Goal{w.Change(nil, some)}
+				return []change.Goal{w.Operators.Change(nil, some)}
 			case 1:
-				return []change.Goal{w.Change(o.next, o.old)}
+				return []change.Goal{w.Operators.Change(o.next, o.old)}
 			}
-			return []change.Goal{w.Moves(some[0]), w.Moves(some[1])}
+			return []change.Goal{w.Operators.Moves(some[0]), w.Operators.Moves(some[1])}
 		}
 		idle := w.RNG.IntN(2) == 0
 		w.Then(w.Around(w.NodeTimeout), func() {
@@ -227,7 +229,7 @@ var stops = generator{
 			}
 			o.operator.Exchange(goals()...).Over = func() {
 				for _, n := range o.old {
-					if w.Retired(n) {
+					if w.Decisions.Retired(n) {
 						n.Gone = true
 						n.Crash()
 					}
@@ -237,11 +239,11 @@ var stops = generator{
 		over := func() bool { return !w.Exchanges() }
 		w.Once(over, 6*w.Guard, w.TTL+w.TTL/2, func() {
 			if !over() {
-				w.Fail("stuck", "the exchange is not over: %v", w.Latest())
+				w.Fail("stuck", "the exchange is not over: %v", w.Decisions.Latest())
 			}
 			for _, p := range w.Procs {
-				if p.Members.Stamp() != w.Latest().Stamp {
-					w.Fail("stuck", "process %s waits for good: it counts on %v", p.Name, p.Members.Config())
+				if p.Follower.Members.Stamp() != w.Decisions.Latest().Stamp {
+					w.Fail("stuck", "process %s waits for good: it counts on %v", p.Name, p.Follower.Members.Config())
 				}
 			}
 			if idle {
@@ -253,7 +255,7 @@ var stops = generator{
 				o.f.Acquire(false)
 			}
 		})
-		w.Served(o.f, w.TTL)
+		w.Checks.Served(o.f, w.TTL)
 	},
 }
 
@@ -270,7 +272,7 @@ var shorter = generator{
 	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		e, f, operator := w.Procs[0].Parts[0], w.Procs[1].Parts[0], w.Procs[2]
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		less := w.Settings()
 		less.Guard = w.Guard / 8
 		w.Then(w.NodeTimeout, func() {
@@ -278,10 +280,10 @@ var shorter = generator{
 			e.Acquire(false)
 		})
 		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() { operator.Exchange(change.Goal{Shared: &less}) })
-		w.Once(operator.At(3), 4*w.Guard, w.Around(w.NodeTimeout), func() {
+		w.Once(operator.Follower.At(3), 4*w.Guard, w.Around(w.NodeTimeout), func() {
 			f.Proc.Cut(ns[1])
 			e.Proc.Cut(ns[0])
-			w.Wipe(ns[0], false)
+			w.Faults.Wipe(ns[0], false)
 		})
 		w.Then(w.Around(less.Guard), func() { f.Acquire(false) })
 		w.Once(world.Holds(f), w.TTL, 0, func() {})

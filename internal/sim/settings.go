@@ -28,10 +28,10 @@ var settingsChange = generator{
 		s.Length += 6 * s.Guard
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(10))
-		goals := w.OtherSettings(1 + w.RNG.IntN(3))
+		w.Faults.RandomFaults(w.RNG.IntN(10))
+		goals := w.Operators.OtherSettings(1 + w.RNG.IntN(3))
 		w.At(w.Around(w.TTL), func() {
 			if !w.Draining {
 				w.Procs[0].Exchange(goals...)
@@ -50,19 +50,19 @@ var settingsRevert = generator{
 		s.Length += 9 * s.Guard
 	},
 	plan: func(w *trial.Schedule) {
-		w.Assemble(true)
+		w.Decisions.Assemble(true)
 		w.AllLoop()
-		operator, goals := w.Procs[0], w.OtherSettings(1+w.RNG.IntN(2))
+		operator, goals := w.Procs[0], w.Operators.OtherSettings(1+w.RNG.IntN(2))
 		w.Then(w.Around(w.TTL), func() {
 			for _, n := range w.Nodes {
 				n.Save()
 			}
 			operator.Exchange(goals...)
 		})
-		w.Once(operator.At(2+w.RNG.Uint64N(3)), 4*w.Guard, w.Around(w.TTL), func() {})
+		w.Once(operator.Follower.At(2+w.RNG.Uint64N(3)), 4*w.Guard, w.Around(w.TTL), func() {})
 		for _, n := range w.Shuffled() {
-			w.Then(0, func() { w.Bounce(n, w.Around(w.NodeTimeout), (*world.Node).Revert) })
-			w.Then(w.LongestGuard()+2*w.TTL+w.Around(w.TTL), func() {})
+			w.Then(0, func() { w.Faults.Bounce(n, w.Around(w.NodeTimeout), (*world.Node).Revert) })
+			w.Then(w.Operators.LongestGuard()+2*w.TTL+w.Around(w.TTL), func() {})
 		}
 	},
 }
@@ -84,9 +84,9 @@ var settingsDiffer = generator{
 			p.Own.Guard = 2*p.TTL + 2*p.Own.Skew
 			p.Own.Retention = max(w.Retention, p.Own.Guard)
 		}
-		w.Assemble(w.RNG.IntN(2) == 0)
+		w.Decisions.Assemble(w.RNG.IntN(2) == 0)
 		w.AllLoop()
-		w.RandomFaults(w.RNG.IntN(10))
+		w.Faults.RandomFaults(w.RNG.IntN(10))
 		if w.RNG.IntN(3) == 0 {
 			w.At(w.Around(2*w.Guard), func() {
 				for _, n := range w.Nodes {

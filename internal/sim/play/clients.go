@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
+	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
@@ -18,17 +19,18 @@ import (
 // claim: a letter for the process, and a number for all but its first claim, as
 // in e and e2.
 type cast struct {
-	*Wire
+	World  *trial.Schedule
+	wire   *Wire
 	values int // written so far
 	last   map[string]*world.Attempt
 }
 
-// player carries out the commands of a trace.
+// player carries out the commands of a trace. Before the first command it has no
+// cast and knows no commands.
 type player struct {
-	mutate func(*course.Setting)
-	*cast  // nil before the first command
-	bench
-	recorders
+	mutate   func(*course.Setting)
+	cast     *cast
+	commands map[string]command
 }
 
 // bench are the nodes, and what has become of the rival's round of requests to
@@ -86,7 +88,7 @@ func (c *cast) proc(label string) *world.Proc {
 	w.Procs = append(w.Procs, p)
 	if !c.World.Manual { // else the command says when its clock is known
 		c.meet(p)
-		c.Settle()
+		c.wire.Settle()
 	}
 	return p
 }
@@ -165,7 +167,7 @@ func (c *cast) act(label, what string, weight uint64) error {
 	case "tick":
 		w := c.World
 		if a.Timer != course.Never {
-			c.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
+			c.wire.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
 		}
 		return nil
 	}
@@ -199,7 +201,7 @@ var outcomes = map[lease.Outcome]string{
 }
 
 func (c *cast) startRegisterOp(p *world.Proc, owner *world.Attempt, in lease.RegisterOp, what string) {
-	p.StartRegisterOp(owner, in, func(i *world.RegisterOp, ok bool) {
+	p.RegisterOps.Start(owner, in, func(i *world.RegisterOp, ok bool) {
 		s := what + ": " + outcomes[i.Outcome()]
 		if ok && i.Op != protocol.OpPut {
 			s += ", finds " + storedName(i.Newest())
@@ -208,7 +210,7 @@ func (c *cast) startRegisterOp(p *world.Proc, owner *world.Attempt, in lease.Reg
 			s += " on a minority and puts it again"
 			c.startRegisterOp(p, owner, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}
-		c.Say("%s", s)
+		c.wire.Say("%s", s)
 	})
 }
 

@@ -7,47 +7,65 @@ import (
 
 // The table of commands, and the commands that are a single call.
 
-// commands are what a line of a trace may be. testdata/README.md explains them
-// in one table.
-var commands map[string]func(p *player, a *args) error
+// command carries out one line of a trace.
+type command func(a *args) error
 
-func init() {
-	commands = map[string]func(p *player, a *args) error{
-		"claim": (*player).claim, "leave": holder("leave"), "renew": holder("renew"), "shrink": holder("shrink"),
-		"mute": holder("mute"), "tick": holder("tick"), "evict": (*player).evict,
-		"open": recorder(protocol.OpOpen), "put": recorder(protocol.OpPut), "erase": recorder(protocol.OpPut), "read": recorder(protocol.OpRead),
-		"repair": (*player).repair, "resize": (*player).resize, "forge": (*player).forge, "propose": (*player).propose,
-		"process": (*player).process, "pause": onProc((*world.Proc).Pause), "resume": (*player).resume, "sleep": (*player).sleep,
-		"kill": onProc((*world.Proc).Crash), "start": onProc((*world.Proc).Restart),
-		"hold": (*player).hold, "pass": (*player).pass, "deliver": (*player).deliver, "drop": (*player).drop,
-		"repeat": (*player).repeat, "flight": (*player).underWay, "break": onLink((*world.Link).Snap), "connect": (*player).connect,
-		"ask":   onLink((*world.Link).AskTime),
-		"crash": onNodes((*world.Node).Crash), "restart": (*player).restart, "save": onNodes((*world.Node).Save), "stop": onNodes((*world.Node).Pause), "go": onNodes((*world.Node).Resume),
-		"refuse": (*player).refuse, "clock": (*player).clock, "key": (*player).key, "unkey": (*player).unkey,
-		"forget": onNodes((*world.Node).Forget), "revert": onNodes((*world.Node).Revert), "return": onNodes((*world.Node).ComeBack), "replica": (*player).replica, "cut": (*player).cut, "heal": (*player).heal,
-		"spare": (*player).spare, "holder": (*player).whoHolds, "wake": onProc((*world.Proc).Wake), "giveup": (*player).giveUp, "caughtup": (*player).caughtUp, "rival": (*player).rival,
-		"lack": onNodes(func(n *world.Node) { clear(n.Names) }), "undecided": (*player).undecided,
-		"subscribe": onLink(func(l *world.Link) { l.Proc.CarryOut(l.Proc.Client.Subscribed(l.Proc.Now(), l.No)) }), "members": (*player).members, "list": (*player).list, "record": (*player).recordSet,
-		"exchange": (*player).exchange, "undo": (*player).undo, "decide": (*player).decide,
-		"lock": (*player).lock, "unlock": (*player).unlock, "downgrade": onCaller((*world.Caller).Downgrade), "cancel": onCaller((*world.Caller).GiveUp), "turns": (*player).turns,
-		"advance": (*player).advance, "at": (*player).at, "show": (*player).show,
+// commandsOf returns what a line of a trace may be. testdata/README.md explains
+// the commands in one table.
+func commandsOf(c *cast) map[string]command {
+	b, s := &bench{c: c}, &recorders{c, map[string]recording{}}
+	return map[string]command{
+		"claim": c.claim, "evict": c.evict, "propose": c.propose, "giveup": c.giveUp, "show": c.show,
+		"leave": c.holder("leave"), "renew": c.holder("renew"), "shrink": c.holder("shrink"),
+		"mute": c.holder("mute"), "tick": c.holder("tick"),
+
+		"open": c.recorder(protocol.OpOpen), "put": c.recorder(protocol.OpPut),
+		"erase": c.recorder(protocol.OpPut), "read": c.recorder(protocol.OpRead),
+
+		"lock": c.lock, "unlock": c.unlock, "turns": c.turns,
+		"downgrade": c.ofCaller((*world.Caller).Downgrade), "cancel": c.ofCaller((*world.Caller).GiveUp),
+
+		"process": c.process, "resume": c.resume, "sleep": c.sleep, "spare": c.spare,
+		"pause": c.ofProc((*world.Proc).Pause), "wake": c.ofProc((*world.Proc).Wake),
+		"kill": c.ofProc((*world.Proc).Crash), "start": c.ofProc((*world.Proc).Restart),
+
+		"hold": c.hold, "pass": c.pass, "deliver": c.deliver, "drop": c.drop, "repeat": c.repeat,
+		"flight": c.underWay, "cut": c.cut, "heal": c.heal, "connect": c.connect,
+		"break": c.ofLink((*world.Link).Snap), "ask": c.ofLink((*world.Link).AskTime),
+		"subscribe": c.ofLink(func(l *world.Link) {
+			l.Proc.CarryOut(l.Proc.Client.Subscribed(l.Proc.Now(), l.No))
+		}),
+
+		"restart": b.restart, "refuse": b.refuse, "clock": b.clock, "replica": b.replica, "holder": b.whoHolds,
+		"crash": c.ofNodes((*world.Node).Crash), "save": c.ofNodes((*world.Node).Save),
+		"stop": c.ofNodes((*world.Node).Pause), "go": c.ofNodes((*world.Node).Resume),
+		"forget": c.ofNodes((*world.Node).Forget), "revert": c.ofNodes((*world.Node).Revert),
+		"return": c.ofNodes((*world.Node).ComeBack),
+		"lack":   c.ofNodes(func(n *world.Node) { clear(n.Names) }),
+		"repair": b.repair, "undecided": b.undecided, "caughtup": b.caughtUp,
+		"resize": b.resize, "forge": b.forge, "key": b.key, "unkey": b.unkey, "rival": b.rival,
+
+		"members": s.members, "list": s.list, "record": s.recordSet,
+		"exchange": s.exchange, "undo": s.undo, "decide": s.decide,
+
+		"advance": c.advance, "at": c.at,
 	}
 }
 
-// onProc is a command of a process.
-func onProc(do func(q *world.Proc)) func(p *player, a *args) error {
-	return func(p *player, a *args) error { do(p.proc(a.next())); return a.err }
+// ofProc is a command of a process.
+func (c *cast) ofProc(do func(q *world.Proc)) command {
+	return func(a *args) error { do(c.proc(a.next())); return a.err }
 }
 
-// onNodes is a command of nodes.
-func onNodes(do func(n *world.Node)) func(p *player, a *args) error {
-	return func(p *player, a *args) error { return p.onNodes(a, do) }
+// ofNodes is a command of nodes.
+func (c *cast) ofNodes(do func(n *world.Node)) command {
+	return func(a *args) error { return c.onNodes(a, do) }
 }
 
-// onLink is a command of a connection.
-func onLink(do func(l *world.Link)) func(p *player, a *args) error {
-	return func(p *player, a *args) error {
-		l, err := p.link(a)
+// ofLink is a command of a connection.
+func (c *cast) ofLink(do func(l *world.Link)) command {
+	return func(a *args) error {
+		l, err := c.link(a)
 		if err == nil {
 			do(l)
 		}
@@ -55,12 +73,12 @@ func onLink(do func(l *world.Link)) func(p *player, a *args) error {
 	}
 }
 
-// onCaller is a command of a caller.
-func onCaller(do func(c *world.Caller)) func(p *player, a *args) error {
-	return func(p *player, a *args) error {
-		c, err := p.caller(a.next())
+// ofCaller is a command of a caller.
+func (c *cast) ofCaller(do func(c *world.Caller)) command {
+	return func(a *args) error {
+		who, err := c.caller(a.next())
 		if err == nil {
-			do(c)
+			do(who)
 		}
 		return err
 	}

@@ -15,13 +15,13 @@ import (
 // when the trace says so.
 
 // caller returns the caller of a label.
-func (p *player) caller(label string) (*world.Caller, error) {
+func (x *cast) caller(label string) (*world.Caller, error) {
 	of, s, _ := strings.Cut(label, "/")
 	no, err := strconv.Atoi(s)
-	if err != nil || no < 1 || no > p.World.Callers {
+	if err != nil || no < 1 || no > x.World.Callers {
 		return nil, fmt.Errorf("%q is no caller, such as e/1: see the option callers", label)
 	}
-	t, err := p.participant(of)
+	t, err := x.participant(of)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +29,8 @@ func (p *player) caller(label string) (*world.Caller, error) {
 }
 
 // lock CALLER [reader] [try]
-func (p *player) lock(a *args) error {
-	c, err := p.caller(a.next())
+func (x *cast) lock(a *args) error {
+	c, err := x.caller(a.next())
 	if err != nil {
 		return err
 	}
@@ -48,16 +48,16 @@ func (p *player) lock(a *args) error {
 // unlock CALLER [late DURATION]: late, it reads the clock so much later than
 // the claim is looked at. unlock LABEL is by mistake: a goroutine that does not
 // hold the value unlocks it.
-func (p *player) unlock(a *args) error {
+func (x *cast) unlock(a *args) error {
 	label := a.next()
 	if !strings.Contains(label, "/") {
-		t, err := p.participant(label)
+		t, err := x.participant(label)
 		if err == nil && t.Value.Unlock(process.Write) == process.UnlockNotHeld {
-			p.Say("%s is not held", label)
+			x.wire.Say("%s is not held", label)
 		}
 		return err
 	}
-	c, err := p.caller(label)
+	c, err := x.caller(label)
 	switch {
 	case err != nil:
 		return err
@@ -74,8 +74,8 @@ func (p *player) unlock(a *args) error {
 
 // turns LABEL N: the first two callers hold the value in turn, N times at most.
 // It stops where the turn goes to another process.
-func (p *player) turns(a *args) error {
-	t, err := p.participant(a.next())
+func (x *cast) turns(a *args) error {
+	t, err := x.participant(a.next())
 	n := a.number()
 	if err != nil || a.err != nil {
 		return err
@@ -84,13 +84,13 @@ func (p *player) turns(a *args) error {
 	for i := range n {
 		now, next := cs[i%2], cs[(i+1)%2]
 		if now.Doing != world.Holding {
-			p.Say("%s %s after %d turns", now.Name, Does(now), i)
+			x.wire.Say("%s %s after %d turns", now.Name, Does(now), i)
 			return nil
 		}
 		next.Lock(process.Write, false)
-		p.Settle()
+		x.wire.Settle()
 		now.Unlock()
-		p.Settle()
+		x.wire.Settle()
 	}
 	return nil
 }

@@ -15,13 +15,13 @@ import (
 // else. It stands before members.
 func (s *recorders) list(a *args) error {
 	q := s.c.proc(a.next())
-	return s.c.onNodes(a, func(n *world.Node) { q.List = append(q.List, n) })
+	return s.c.onNodes(a, func(n *world.Node) { q.Follower.List = append(q.Follower.List, n) })
 }
 
 // members [recorded]: each process that has been named begins with its list. If
 // recorded, the first nodes are a set.
 func (s *recorders) members(a *args) error {
-	s.c.World.Assemble(a.take("recorded"))
+	s.c.World.Decisions.Assemble(a.take("recorded"))
 	return nil
 }
 
@@ -32,17 +32,19 @@ func (s *recorders) recordSet(a *args) error {
 	label := a.next()
 	q := s.c.proc(label)
 	answers := a.numbers()
-	if a.err != nil || q.Members == nil {
+	if a.err != nil || q.Follower.Members == nil {
 		return fmt.Errorf("members stands before record LABEL NODES")
 	}
 	once, ready := a.take("once"), a.take("ready")
 	r := s.recordings[label]
 	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
 	if r.Recording == nil {
-		q.Members.Recorder.Want()
-		r.Recording, r.steps = q.Members.Recorder.Record(func(nodeset.Ballot) nodeset.Ballot { return ballot }, s.c.World.Settings(), ready, q.Chance)
+		recorder := &q.Follower.Members.Recorder
+		recorder.Want()
+		r.Recording, r.steps = recorder.Record(func(nodeset.Ballot) nodeset.Ballot { return ballot },
+			s.c.World.Settings(), ready, q.Follower.Chance)
 		if r.Recording == nil {
-			s.c.Say("%s has nothing to record", q.Label)
+			s.c.wire.Say("%s has nothing to record", q.Label)
 			return nil
 		}
 	}
@@ -54,7 +56,7 @@ func (s *recorders) recordSet(a *args) error {
 				has[i] = &keeps
 			}
 		}
-		r.steps = q.Members.Next(has)
+		r.steps = q.Follower.Members.Next(has)
 	}
 	if len(r.steps) > 0 {
 		s.recordings[label] = r
@@ -62,15 +64,15 @@ func (s *recorders) recordSet(a *args) error {
 	}
 	delete(s.recordings, label)
 	if r.Outcome != nodeset.RecordDone {
-		s.c.Say("%s has not recorded its set", q.Label)
+		s.c.wire.Say("%s has not recorded its set", q.Label)
 		return nil
 	}
 	whose := "its set"
 	if r.Config.Stamp != nodeset.StampOf(1, ballot) {
 		whose = "the set of another process"
 	}
-	s.c.Say("%s has recorded %s", q.Label, whose)
-	q.Regroup()
+	s.c.wire.Say("%s has recorded %s", q.Label, whose)
+	q.Follower.Regroup()
 	return nil
 }
 
@@ -86,13 +88,13 @@ func (s *recorders) change(a *args) change.Goal {
 	if a.take("remove") {
 		nodes(&remove)
 	}
-	return s.c.World.Change(add, remove)
+	return s.c.World.Operators.Change(add, remove)
 }
 
 // operator reads a process that counts on a recorded set.
 func (s *recorders) operator(a *args) (*world.Proc, error) {
 	q := s.c.proc(a.next())
-	if s.c.World.Members == 0 || q.Members == nil || q.Members.Config() == nil {
+	if s.c.World.Members == 0 || q.Follower.Members == nil || q.Follower.Members.Config() == nil {
 		return nil, fmt.Errorf("a set is exchanged after nodes N members M, and members recorded")
 	}
 	return q, a.err
@@ -139,7 +141,7 @@ func (s *recorders) decide(a *args) error {
 	if err != nil {
 		return err
 	}
-	c := q.Members.Config()
+	c := q.Follower.Members.Config()
 	ballot := nodeset.Ballot(fmt.Sprintf("00000000%04x%07x", q.Index+1, 0))
 	var next *nodeset.Configuration
 	switch what := a.next(); what {
@@ -155,7 +157,7 @@ func (s *recorders) decide(a *args) error {
 		return fmt.Errorf("%q is no step of an exchange", what)
 	}
 	if a.err == nil {
-		s.c.World.Successor(q, next)
+		s.c.World.Decisions.Successor(q, next)
 	}
 	return a.err
 }

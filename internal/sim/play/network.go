@@ -18,7 +18,7 @@ func (x *cast) hold(a *args) error {
 		if err != nil {
 			return err
 		}
-		x.Holds = append(x.Holds, q)
+		x.wire.Holds = append(x.wire.Holds, q)
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func (x *cast) hold(a *args) error {
 // pass [PATTERN]: what matches waits no more. Without a pattern nothing waits.
 func (x *cast) pass(a *args) error {
 	if len(a.words) == 0 {
-		x.Holds = nil
+		x.wire.Holds = nil
 		return nil
 	}
 	for len(a.words) > 0 {
@@ -34,16 +34,16 @@ func (x *cast) pass(a *args) error {
 		if err != nil {
 			return err
 		}
-		kept := x.Holds[:0]
-		for _, h := range x.Holds {
+		kept := x.wire.Holds[:0]
+		for _, h := range x.wire.Holds {
 			if !q.Covers(h) {
 				kept = append(kept, h)
 			}
 		}
-		if len(kept) == len(x.Holds) {
+		if len(kept) == len(x.wire.Holds) {
 			return fmt.Errorf("nothing is held as %v", q)
 		}
-		x.Holds = kept
+		x.wire.Holds = kept
 	}
 	return nil
 }
@@ -54,9 +54,9 @@ func (x *cast) drop(a *args) error {
 	if err != nil {
 		return err
 	}
-	at, err := x.Find(q)
+	at, err := x.wire.Find(q)
 	for k, i := range at {
-		x.Flight = append(x.Flight[:i-k:i-k], x.Flight[i-k+1:]...)
+		x.wire.Flight = append(x.wire.Flight[:i-k:i-k], x.wire.Flight[i-k+1:]...)
 	}
 	return err
 }
@@ -67,11 +67,11 @@ func (x *cast) repeat(a *args) error {
 	if err != nil {
 		return err
 	}
-	at, err := x.Find(q)
+	at, err := x.wire.Find(q)
 	for _, i := range at {
-		e := x.Flight[i]
+		e := x.wire.Flight[i]
 		e.Kind = world.EvLate
-		x.Flight = append(x.Flight, e)
+		x.wire.Flight = append(x.wire.Flight, e)
 	}
 	return err
 }
@@ -80,25 +80,25 @@ func (x *cast) repeat(a *args) error {
 // time.
 func (x *cast) underWay(*args) error {
 	var s []string
-	for _, e := range x.Flight {
-		if n := x.Names.Of(e); n.Op != "time" && n.Op != "hello" && n.Op != "longest" {
+	for _, e := range x.wire.Flight {
+		if n := x.wire.Names.Of(e); n.Op != "time" && n.Op != "hello" && n.Op != "longest" {
 			s = append(s, n.String())
 		}
 	}
-	x.Say("under way: %s", strings.Join(s, ", "))
+	x.wire.Say("under way: %s", strings.Join(s, ", "))
 	return nil
 }
 
 // advance DURATION: so much time passes.
 func (x *cast) advance(a *args) error {
 	d := a.duration()
-	x.Until((x.World.Now+course.Moment(500*time.Nanosecond))/1000*1000 + course.Moment(d))
+	x.wire.Until((x.World.Now+course.Moment(500*time.Nanosecond))/1000*1000 + course.Moment(d))
 	return a.err
 }
 
 // at DURATION: time passes until then.
 func (x *cast) at(a *args) error {
 	d := a.duration()
-	x.Until(x.Began.Add(d))
+	x.wire.Until(x.wire.Began.Add(d))
 	return a.err
 }

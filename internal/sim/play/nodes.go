@@ -104,13 +104,13 @@ func (b *bench) key(a *args) error {
 	}
 	for _, n := range ns {
 		set := n.SetPlain(value, lease)
-		if b.c.Say("node %d gives the rival the key: %t", n.Index+1, set); set {
+		if b.c.wire.Say("node %d gives the rival the key: %t", n.Index+1, set); set {
 			b.set++
 		}
 	}
 	if b.set > len(b.c.World.Nodes)/2 && lease > 0 && !r.Valid() && !b.c.World.Manual {
 		r.Holds(r.End(b.asked))
-		b.c.Say("the rival holds until %s", ClockTime(r.Clock, r.Until))
+		b.c.wire.Say("the rival holds until %s", ClockTime(r.Clock, r.Until))
 	}
 	return a.err
 }
@@ -127,7 +127,7 @@ func (b *bench) rival(a *args) error {
 	if !a.take("until") {
 		return fmt.Errorf("rival until DURATION")
 	}
-	r, end := b.theRival(), b.c.Began.Add(a.duration())
+	r, end := b.theRival(), b.c.wire.Began.Add(a.duration())
 	if end > b.c.World.Now && b.set <= len(b.c.World.Nodes)/2 {
 		return fmt.Errorf("only %d nodes have given the rival their keys", b.set)
 	}
@@ -194,14 +194,14 @@ func (b *bench) repair(a *args) error {
 	label := a.next()
 	q := b.c.proc(label)
 	if a.take("told") {
-		q.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1}, func(i *world.RegisterOp, ok bool) {
-			b.c.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
+		q.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1}, func(i *world.RegisterOp, ok bool) {
+			b.c.wire.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
 		})
 		return nil
 	}
-	q.Mended[n] = true
+	q.Mender.Mended[n] = true
 	if q.To(n).Up {
-		q.Meets(n)
+		q.Mender.Meets(n)
 	}
 	return nil
 }
@@ -257,13 +257,13 @@ func (b *bench) whoHolds(a *args) error {
 	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = Head(n) })
 	switch f := lease.FindHolder(heads, protocol.Majority(len(heads))); f.Kind {
 	case lease.HeldByClaim:
-		b.c.Say("an onlooker finds a holder, at node %d", f.Node+1)
+		b.c.wire.Say("an onlooker finds a holder, at node %d", f.Node+1)
 	case lease.HeldByForeign:
-		b.c.Say("an onlooker finds another Redlock client")
+		b.c.wire.Say("an onlooker finds another Redlock client")
 	case lease.HeldUnknown:
-		b.c.Say("an onlooker cannot find out the holder")
+		b.c.wire.Say("an onlooker cannot find out the holder")
 	default:
-		b.c.Say("an onlooker finds the name free")
+		b.c.wire.Say("an onlooker finds the name free")
 	}
 	return err
 }

@@ -58,8 +58,8 @@ func (c *cast) sleep(a *args) error {
 // spare LABEL: the process finds out whether one more node may be restarted.
 func (c *cast) spare(a *args) error {
 	label := a.next()
-	c.proc(label).Survey(func(may bool) {
-		c.Say("%s: one more node may be restarted: %t", label, may)
+	c.proc(label).Mender.Survey(func(may bool) {
+		c.wire.Say("%s: one more node may be restarted: %t", label, may)
 	})
 	return a.err
 }
@@ -91,7 +91,7 @@ func (c *cast) connect(a *args) error {
 	l, err := c.link(a)
 	if err == nil {
 		if l.Connect(); !l.Up {
-			c.Say("%s>%d does not connect", l.Proc.Label, l.Index+1)
+			c.wire.Say("%s>%d does not connect", l.Proc.Label, l.Index+1)
 		}
 	}
 	return err
@@ -127,7 +127,7 @@ func (c *cast) deliver(a *args) error {
 	if err != nil {
 		return err
 	}
-	at, err := c.Find(q)
+	at, err := c.wire.Find(q)
 	switch {
 	case err != nil && c.World.Manual && (q.Kind == world.EvUp || q.Kind == world.EvDown):
 		return c.notice(q)
@@ -136,13 +136,13 @@ func (c *cast) deliver(a *args) error {
 	case err != nil:
 		return err
 	}
-	c.SayAnswers = !c.World.Manual
-	defer func() { c.SayAnswers = false }()
+	c.wire.SayAnswers = !c.World.Manual
+	defer func() { c.wire.SayAnswers = false }()
 	if q.No > 0 || c.World.Manual {
 		at = at[:1]
 	}
 	for k, i := range at { // each delivery moves the others up
-		c.Arrive(i - k)
+		c.wire.Arrive(i - k)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (c *cast) notice(q world.Parcel) error {
 		return err
 	}
 	l := c.proc(q.From).Links[n.Index]
-	c.Handle(world.Event{Kind: q.Kind, Proc: l.Proc, Gen: l.Proc.Epoch, M: &world.Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}}, c.World.Now)
+	c.wire.Handle(world.Event{Kind: q.Kind, Proc: l.Proc, Gen: l.Proc.Epoch, M: &world.Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}}, c.World.Now)
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (c *cast) claim(a *args) error {
 			s.Fixed = true
 		case a.take("lock"):
 			lock := a.number()
-			if lock < 1 || lock > len(c.World.Of) {
+			if lock < 1 || lock > len(c.World.Checks.Of) {
 				return fmt.Errorf("there is no lock %d: see the option locks", lock)
 			}
 			t, err := c.participant(label)
@@ -200,7 +200,7 @@ func (c *cast) claim(a *args) error {
 			s.ID[0], s.ID[15], s.Fixed = label[0], byte(a.number()), true
 		default:
 			c.proc(label)
-			c.Next = s
+			c.wire.Next = s
 			t, err := c.participant(label)
 			switch {
 			case err != nil:
@@ -230,7 +230,7 @@ func (c *cast) evict(a *args) error {
 func (c *cast) giveUp(a *args) error {
 	no := a.number()
 	for _, q := range c.World.Procs {
-		for _, i := range slices.Clone(q.Ops) {
+		for _, i := range slices.Clone(q.RegisterOps.Ops) {
 			if i.No == no {
 				i.Finish(false)
 			}
@@ -246,23 +246,24 @@ func (c *cast) show(a *args) error {
 		if err != nil {
 			return err
 		}
-		c.Say("%s", View(a))
+		c.wire.Say("%s", View(a))
 		return nil
 	}
 	for _, n := range c.World.Nodes {
-		c.Say("%s", c.kept(n))
+		c.wire.Say("%s", c.kept(n))
 	}
 	for t := range c.World.Participants() {
-		if t.Att != nil && t != t.Proc.Succession {
-			c.Say("%s", View(t.Att))
+		if t.Att != nil && t != t.Proc.Follower.Succession {
+			c.wire.Say("%s", View(t.Att))
 		}
 	}
-	c.Unserved()
+	c.wire.Unserved()
 	return nil
 }
 
-func holder(what string) func(p *player, a *args) error {
-	return func(p *player, a *args) error {
+// holder is a command of a claim that a single word tells.
+func (c *cast) holder(what string) command {
+	return func(a *args) error {
 		label, weight := a.next(), uint64(0)
 		if what == "shrink" {
 			weight = uint64(a.number())
@@ -270,12 +271,13 @@ func holder(what string) func(p *player, a *args) error {
 		if a.err != nil {
 			return a.err
 		}
-		return p.act(label, what, weight)
+		return c.act(label, what, weight)
 	}
 }
 
-func recorder(op protocol.Op) func(p *player, a *args) error {
-	return func(p *player, a *args) error {
+// recorder is an operation on the record.
+func (c *cast) recorder(op protocol.Op) command {
+	return func(a *args) error {
 		label, value, seq := a.next(), "", -1
 		erase := op == protocol.OpPut && (len(a.words) == 0 || a.words[0] == "seq")
 		if op == protocol.OpPut && !erase {
@@ -288,6 +290,6 @@ func recorder(op protocol.Op) func(p *player, a *args) error {
 		if a.err != nil {
 			return a.err
 		}
-		return p.record(label, lease.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
+		return c.record(label, lease.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
 	}
 }

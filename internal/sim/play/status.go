@@ -16,14 +16,14 @@ import (
 func (c *cast) changes() {
 	for t := range c.World.Participants() {
 		a := t.Att
-		if a == nil || t == t.Proc.Succession {
+		if a == nil || t == t.Proc.Follower.Succession {
 			continue
 		}
 		c.note(t)
-		g := c.Seen[a]
+		g := c.wire.Seen[a]
 		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.State.Phase() || g.Ticket != a.State.Ticket() || a.State.Phase() == lease.Holding && !near {
-			c.Wire.Note(a)
-			c.Say("%s", Status(a))
+			c.wire.Note(a)
+			c.wire.Say("%s", Status(a))
 		}
 	}
 }
@@ -42,7 +42,7 @@ func (c *cast) kept(n *world.Node) string {
 	if d := n.Model.Recovering(now); d > 0 {
 		s += " recovering for " + Seconds(d) + ";"
 	}
-	for i := range w.Of {
+	for i := range w.Checks.Of {
 		for _, e := range n.Data(i).Claims(now) {
 			s += fmt.Sprintf(" %s %s", c.name(e.ID), world.TicketName(e.Ticket))
 			if e.Voted {
@@ -70,7 +70,7 @@ func (c *cast) kept(n *world.Node) string {
 	case nodeset.SetAccepted:
 		s += " set accepted;"
 	case nodeset.SetRecorded:
-		if c := n.Model.Set().Config; n.World.Latest().Stamp.Epoch() > 1 {
+		if c := n.Model.Set().Config; n.World.Decisions.Latest().Stamp.Epoch() > 1 {
 			s += fmt.Sprintf(" epoch %d %v;", c.Stamp.Epoch(), c.Stage)
 		} else {
 			s += " set recorded;"

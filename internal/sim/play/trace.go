@@ -43,7 +43,7 @@ func PlayTrace(blocks []trace.Block, mutate func(*course.Setting)) []trace.Block
 // end ends the tasks of the world.
 func (p *player) end() {
 	if p.cast != nil {
-		p.World.End()
+		p.cast.World.End()
 	}
 }
 
@@ -54,13 +54,13 @@ func (p *player) do(line string) (out []string) {
 			out = append(out, fmt.Sprintf("panic: %v", r))
 		}
 	}()
-	if p.cast != nil && p.Over {
+	if p.cast != nil && p.cast.wire.Over {
 		return nil
 	}
 	line, _, _ = strings.Cut(line, " #")
 	a := &args{words: strings.Fields(line)}
 	name := a.next()
-	c, known := commands[name]
+	run, known := p.commands[name]
 	switch {
 	case name == "nodes" && p.cast != nil:
 		return []string{"error: nodes stands at the beginning only"}
@@ -68,24 +68,24 @@ func (p *player) do(line string) (out []string) {
 		if err := p.begin(a); err != nil {
 			return []string{"error: " + err.Error()}
 		}
-		p.Settle()
+		p.cast.wire.Settle()
 	case p.cast == nil:
 		return []string{"error: a trace begins with nodes, such as: nodes 3 ttl 8s"}
 	case !known:
 		return []string{"error: there is no command " + name}
 	default:
-		if err := c(p, a); err != nil {
-			p.Say("error: %v", err)
+		if err := run(a); err != nil {
+			p.cast.wire.Say("error: %v", err)
 		} else if len(a.words) > 0 {
-			p.Say("error: %s: what is %q?", name, strings.Join(a.words, " "))
+			p.cast.wire.Say("error: %s: what is %q?", name, strings.Join(a.words, " "))
 		}
-		if p.Check(); !p.World.Manual {
-			p.Settle()
+		if p.cast.wire.Check(); !p.cast.World.Manual {
+			p.cast.wire.Settle()
 		}
 	}
-	p.changes()
-	p.Callers()
-	out, p.Lines = p.Lines, nil
+	p.cast.changes()
+	p.cast.wire.Callers()
+	out, p.cast.wire.Lines = p.cast.wire.Lines, nil
 	return out
 }
 
@@ -149,10 +149,10 @@ func (p *player) begin(a *args) error {
 	w.Manual, w.Repairs = manual, repairs
 	wire := &Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
 	w.Wire = wire
-	p.cast = &cast{Wire: wire, last: map[string]*world.Attempt{}}
-	p.bench.c, p.recorders = p.cast, recorders{p.cast, map[string]recording{}}
+	p.cast = &cast{World: w, wire: wire, last: map[string]*world.Attempt{}}
+	p.commands = commandsOf(p.cast)
 	for _, n := range w.Nodes {
-		n.Clock.Offset = int64(world.Epoch)*1000 - int64(p.Began)
+		n.Clock.Offset = int64(world.Epoch)*1000 - int64(wire.Began)
 	}
 	return nil
 }

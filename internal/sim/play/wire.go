@@ -151,7 +151,7 @@ func (x *Wire) Handle(e world.Event, at course.Moment) {
 // Check says which checks fail now.
 func (x *Wire) Check() {
 	w := x.World
-	w.Always()
+	w.Checks.Always()
 	if v := w.Broken; v != nil && !x.Said[v.Kind] {
 		x.Said[v.Kind] = true
 		x.Say("VIOLATION %s: %s", v.Kind, v.What)
@@ -191,7 +191,7 @@ func (x *Wire) Find(p world.Parcel) ([]int, error) {
 func (x *Wire) Changed(a *world.Attempt) {
 	now := a.State.Phase()
 	switch {
-	case a.Part == a.Part.Proc.Succession: // what is decided is said
+	case a.Part == a.Part.Proc.Follower.Succession: // what is decided is said
 	case now.Final():
 		s := fmt.Sprintf("%v %s", a, phases[now])
 		if now != lease.Left {

@@ -123,7 +123,7 @@ func (c *checker) admitted(w *Schedule, a *world.Attempt) {
 // A push is what passes it on; a beat would do so too, but only a third of a
 // lease later.
 func (c *checker) prompt(w *Schedule) {
-	if w.missing > 0 && !w.Eager {
+	if w.Faults.missing > 0 && !w.Eager {
 		return // time-outs count in too
 	}
 	var first *world.Attempt

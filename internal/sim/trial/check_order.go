@@ -90,8 +90,8 @@ func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 // that is about to count alone, too: its nodes were looked at before, and what
 // they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *Schedule) {
-	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled() })
-	for _, sets := range append(w.next(), w.Sets()) {
+	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled() })
+	for _, sets := range append(w.Operators.next(), w.Decisions.Sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
 	}
 }

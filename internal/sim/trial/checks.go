@@ -52,7 +52,7 @@ func (c *checks) began(a *world.Attempt) {
 	}
 	ahead := protocol.Ticket(burst.Microseconds())
 	if !w.Clean { // the median may be behind that of before: of fewer clocks, and of one that was set back
-		ahead += protocol.Ticket((w.Skew + w.setBack()).Microseconds())
+		ahead += protocol.Ticket((w.Skew + w.Faults.setBack()).Microseconds())
 	}
 	most := max(a.Part.Proc.Client.Clock(a.Local())+ahead, c.Of[a.Part.Lock].fence+protocol.Residues)
 	if a.T0 > most {
@@ -84,7 +84,7 @@ func (c *checks) busy(a *world.Attempt) {
 	}
 	w.Stats.Busiest = max(w.Stats.Busiest, a.Requests/len(w.Nodes))
 	times := max(1, int(w.TTL/a.State.TTL)) // a client with a shorter ttl has more to do
-	if a.Requests > times*maxRequests*len(w.Nodes)+w.portions(a) || a.Ticks > times*maxTicks {
+	if a.Requests > times*maxRequests*len(w.Nodes)+w.Checks.portions(a) || a.Ticks > times*maxTicks {
 		w.Fail("busy", "%v: %d requests and %d ticks within a second", a, a.Requests, a.Ticks)
 	}
 }
@@ -149,7 +149,7 @@ func (c *checks) ExpectRead(p *world.Proc, well bool) {
 	tries := 0
 	var read func()
 	read = func() {
-		p.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
+		p.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
 			switch tries++; {
 			case ok || !well:
 			case tries < 5 && i.Outcome() == lease.Inconclusive:
@@ -189,7 +189,7 @@ func (c *checks) ExpectRuns(well bool, parts ...*world.Participant) {
 func (c *checks) Served(t *world.Participant, within time.Duration) {
 	c.w.Once(world.Holds(t), within, 0, func() {
 		if !world.Holds(t)() {
-			c.w.Fail("stuck", "%s does not hold: it counts on %v", t.Name, t.Proc.Members.Config())
+			c.w.Fail("stuck", "%s does not hold: it counts on %v", t.Name, t.Proc.Follower.Members.Config())
 		}
 	})
 }

@@ -136,7 +136,7 @@ func (f *faults) Bounce(n *world.Node, d time.Duration, memory func(*world.Node)
 	}
 	n.Crash()
 	memory(n)
-	f.w.StopRetired()
+	f.w.Decisions.StopRetired()
 	f.w.At(d, func() {
 		if !f.w.Draining && !n.Gone {
 			n.Restart()
@@ -146,9 +146,9 @@ func (f *faults) Bounce(n *world.Node, d time.Duration, memory func(*world.Node)
 
 // Shuffled returns the nodes in a random order, so that an aim can call them a,
 // b and c.
-func (f *faults) Shuffled() []*world.Node {
-	ns := append([]*world.Node(nil), f.w.Nodes...)
-	f.w.RNG.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
+func (w *Schedule) Shuffled() []*world.Node {
+	ns := append([]*world.Node(nil), w.Nodes...)
+	w.RNG.Shuffle(len(ns), func(i, j int) { ns[i], ns[j] = ns[j], ns[i] })
 	return ns
 }
 
@@ -165,7 +165,7 @@ func (f *faults) Wipe(n *world.Node, old bool) {
 
 // Miss takes some nodes down permanently.
 func (f *faults) Miss(nodes int) {
-	for _, n := range f.Shuffled()[:nodes] {
+	for _, n := range f.w.Shuffled()[:nodes] {
 		n.Gone = true
 		n.Crash()
 		f.missing++
@@ -179,7 +179,7 @@ func (f *faults) Shuttle() {
 	if f.w.Draining {
 		return
 	}
-	ns := f.Shuffled()
+	ns := f.w.Shuffled()
 	p := w.Procs[w.RNG.IntN(len(w.Procs))]
 	l := p.To(ns[2])
 	l.Cut(f.Directions()...)
@@ -206,7 +206,7 @@ func (f *faults) Shuttle() {
 func (f *faults) HarmHolders(n int) {
 	w := f.w
 	for range n {
-		p, ns := w.Procs[w.RNG.IntN(len(w.Procs))], f.Shuffled()
+		p, ns := w.Procs[w.RNG.IntN(len(w.Procs))], f.w.Shuffled()
 		t, harmed, away := p.Parts[w.RNG.IntN(len(p.Parts))], ns[0], ns[len(ns)-1]
 		w.Then(w.Around(w.TTL/4), func() {
 			harmed.Save()
@@ -264,9 +264,9 @@ func (f *faults) EvictAtTimes(n int) {
 	w := f.w
 	for range n {
 		w.At(w.Around(w.Length/2), func() {
-			of := w.Of[w.RNG.IntN(len(w.Of))].holders
+			of := w.Checks.Of[w.RNG.IntN(len(w.Checks.Of))].holders
 			if len(of) > 0 && !f.w.Draining {
-				f.evict(of[w.RNG.IntN(len(of))], f.Shuffled()[:1+w.RNG.IntN(len(w.Nodes))], 8)
+				f.evict(of[w.RNG.IntN(len(of))], f.w.Shuffled()[:1+w.RNG.IntN(len(w.Nodes))], 8)
 			}
 		})
 	}
@@ -320,8 +320,8 @@ func (f *faults) stop() {
 		}
 	}
 	w.Limit = w.Limit.Add(f.setBack()) // what was stored before ends so much later
-	w.recordAgain()
-	w.exchangesEnd()
+	w.Operators.recordAgain()
+	w.Operators.exchangesEnd()
 	for _, p := range w.Procs {
 		p.Off = 0
 		p.Adjust()

@@ -18,7 +18,7 @@ import (
 // next are the sets that are about to count alone: an operator has looked at
 // their nodes, and does not know yet what these lose from now on.
 func (o *operators) next() (sets []protocol.Quorums) {
-	last := o.w.Latest()
+	last := o.w.Decisions.Latest()
 	for _, x := range o.w.Exchangers {
 		if x.Call != nil && x.Call.Config() == last && last.Stage == nodeset.Jointly && x.Call.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
 			sets = append(sets, mutant.Honest(change.Finish(last, "").Quorums))
@@ -31,7 +31,7 @@ func (o *operators) next() (sets []protocol.Quorums) {
 // know it while it is being changed. The program that exchanges nodes looks at
 // them afterwards.
 func (o *operators) recordAgain() {
-	last := o.w.Latest()
+	last := o.w.Decisions.Latest()
 	if last == nil {
 		return
 	}
@@ -65,14 +65,14 @@ func (o *operators) recordAgain() {
 // looked at again. The guard time may be a later one.
 func (o *operators) exchangesEnd() {
 	for _, x := range o.w.Exchangers {
-		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.LongestGuard() / 2)
+		o.w.Limit = o.w.Limit.Add(time.Duration(len(x.Goals)) * 7 * o.w.Operators.LongestGuard() / 2)
 	}
 }
 
 // dismiss ends the processes that wait forever. Their lists have to be changed.
 func (o *operators) dismiss() {
 	for _, p := range o.w.Procs {
-		if !p.Alive || !p.Blocked() {
+		if !p.Alive || !p.Follower.Blocked() {
 			continue
 		}
 		p.Crash()
@@ -90,20 +90,20 @@ func (o *operators) dismiss() {
 func (o *operators) EmptyAhead() {
 	w := o.w
 	for _, n := range w.Nodes {
-		if n.Gone && !w.Retired(n) {
+		if n.Gone && !w.Decisions.Retired(n) {
 			n.Gone = false
 			n.Restart()
 		}
 		set := n.Model.Set()
 		has := set.Recorded()
-		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *world.Proc) bool { return p.Alive && p.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
+		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *world.Proc) bool { return p.Alive && p.Follower.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
 			continue
 		}
 		w.Log("node %d is ahead, and is emptied", n.Index+1)
 		n.Forget()
 		n.EachLink((*world.Link).Snap)
 	}
-	w.ForgetDecisions()
+	w.Decisions.ForgetDecisions()
 }
 
 // member is a node as one that is to be added.
@@ -166,16 +166,16 @@ func (o *operators) LongestGuard() time.Duration { return max(o.longest, o.w.Gua
 // when that has been decided.
 func (o *operators) Moves(n *world.Node) change.Goal {
 	w, to := o.w, n.Address()+"m"
-	own := w.Latest().Members[w.Latest().Place(n.Address())]
+	own := w.Decisions.Latest().Members[w.Decisions.Latest().Place(n.Address())]
 	moved := func() {
-		if w.Latest().Place(to) < 0 || n.Addr == to {
+		if w.Decisions.Latest().Place(to) < 0 || n.Addr == to {
 			return
 		}
 		n.Crash()
 		n.Addr = to
 		n.Restart()
 		for _, p := range w.Procs {
-			p.Tend()
+			p.Follower.Tend()
 		}
 	}
 	for i := range 200 {
@@ -191,7 +191,7 @@ func (o *operators) Moves(n *world.Node) change.Goal {
 func (o *operators) Opens(nodes []*world.Node) (all []change.Goal) {
 	for _, n := range nodes {
 		n.Second = n.Address() + "s"
-		own := o.w.Latest().Members[o.w.Latest().Place(n.Address())]
+		own := o.w.Decisions.Latest().Members[o.w.Decisions.Latest().Place(n.Address())]
 		all = append(all, change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: n.Second}}, Keep: true})
 	}
 	return all
@@ -200,7 +200,7 @@ func (o *operators) Opens(nodes []*world.Node) (all []change.Goal) {
 // Shuts is Opens for the end of the first addresses.
 func (o *operators) Shuts(nodes []*world.Node) (all []change.Goal) {
 	for _, n := range nodes {
-		own := o.w.Latest().Members[o.w.Latest().Place(n.Second)]
+		own := o.w.Decisions.Latest().Members[o.w.Decisions.Latest().Place(n.Second)]
 		all = append(all, change.Goal{Move: []nodeset.Member{{Identity: own.Identity, Addr: n.Second}}})
 	}
 	return all
@@ -213,7 +213,7 @@ func (o *operators) Swap() (old, next []*world.Node, holder, other, operator *wo
 	w := o.w
 	old, next = slices.Clone(w.Nodes[:3]), slices.Clone(w.Nodes[3:])
 	w.RNG.Shuffle(3, func(i, j int) { old[i], old[j] = old[j], old[i] })
-	w.Assemble(true)
+	w.Decisions.Assemble(true)
 	w.Once(func() bool { return true }, 0, w.Around(w.NodeTimeout), func() {
 		w.Procs[2].Exchange(o.Change(next, old))
 	})

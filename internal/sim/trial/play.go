@@ -18,9 +18,9 @@ import (
 
 func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
 	w := &Schedule{}
-	w.faults, w.operators = faults{w: w}, operators{w: w}
+	w.Faults, w.Operators = faults{w: w}, operators{w: w}
 	w.World = world.NewWorld(s, r, trace, &judge{w})
-	w.checks = newChecks(w)
+	w.Checks = newChecks(w)
 	return w
 }
 
@@ -41,7 +41,7 @@ func (w *Schedule) Play() (v *course.Violation) {
 	}
 	if w.Record {
 		for _, p := range w.Procs {
-			p.Reads()
+			p.RegisterOps.Reads()
 		}
 	}
 	for _, p := range w.Procs {
@@ -53,7 +53,7 @@ func (w *Schedule) Play() (v *course.Violation) {
 		p.StartClockChecks()
 	}
 	w.Limit = w.Now.Add(w.Length + w.bound())
-	w.At(w.Length, w.stop)
+	w.At(w.Length, w.Faults.stop)
 	w.Step()
 	for !w.Queue.Empty() && w.Broken == nil {
 		e := w.Queue.Pop()
@@ -64,18 +64,18 @@ func (w *Schedule) Play() (v *course.Violation) {
 			break
 		}
 		if e.At > w.Limit {
-			w.dismiss()
+			w.Operators.dismiss()
 		}
 		if e.At > w.Limit && !w.Idle() {
 			w.Fail("stuck", "%s", w.waiting())
 			break
 		}
 		w.Dispatch(e)
-		w.Always()
+		w.Checks.Always()
 		w.Step()
 	}
 	if w.Broken == nil {
-		w.checks.end()
+		w.Checks.end()
 	}
 	return w.Broken
 }
@@ -87,11 +87,11 @@ func (w *Schedule) bound() time.Duration {
 	if w.Record {
 		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
 	}
-	wait := 2*w.LongestGuard() + 4*w.TTL
+	wait := 2*w.Operators.LongestGuard() + 4*w.TTL
 	if w.Rival != nil {
 		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
 	}
-	if w.Procs[0].Members != nil {
+	if w.Procs[0].Follower.Members != nil {
 		wait += 2 * nodeset.LongestRecordPause(w.NodeTimeout) // while faults go on, tries fail, and their pauses double
 	}
 	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
@@ -112,9 +112,11 @@ func (w *Schedule) waiting() string {
 
 // lastly reads once more when everything is well again: that must succeed.
 func (w *Schedule) lastly() {
-	caughtUp := w.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Gone && !n.Unsettled() })
+	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool {
+		return n.Model.CaughtUp() && !n.Gone && !n.Unsettled()
+	})
 	// One node permanently gone and another without its data: it cannot be known.
-	if !w.Sets().Attested(caughtUp) {
+	if !w.Decisions.Sets().Attested(caughtUp) {
 		return
 	}
 	w.LastRead = w.Now.Add(2*w.Guard + 10*w.TTL)
@@ -133,10 +135,11 @@ func (w *Schedule) lastly() {
 // readLast reads; unsettled is called when a run is to decide first, if one
 // still may.
 func (w *Schedule) readLast(unsettled func()) {
-	w.Procs[0].StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
+	w.Procs[0].RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
 		open := i.Outcome() == lease.Inconclusive
 		switch {
-		case ok || w.Ledger.void || w.Procs[0].Blocked() || open && !w.Idle(): // it is that run's to decide
+		case ok || w.Ledger.void || w.Procs[0].Follower.Blocked():
+		case open && !w.Idle(): // it is that run's to decide
 		case open && unsettled != nil:
 			unsettled()
 		default:

@@ -42,8 +42,8 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 func (p *number) inForce(w *Schedule) {
 	limits := map[protocol.Ticket]uint32{}
 	for _, n := range w.Nodes {
-		if limit, at := n.Model.Limit(); at > p.At && w.Number(n) >= 0 {
-			if limits[at] |= 1 << w.Number(n); w.Sets().Met(limits[at]) {
+		if limit, at := n.Model.Limit(); at > p.At && w.Decisions.Number(n) >= 0 {
+			if limits[at] |= 1 << w.Decisions.Number(n); w.Decisions.Sets().Met(limits[at]) {
 				p.limit, p.At, p.since = limit, at, w.Now
 			}
 		}

@@ -39,7 +39,7 @@ func (r *Rival) Try() {
 			over = true
 			w.Log("the rival holds")
 			r.Holds(r.End(began))
-			w.Always()
+			w.Checks.Always()
 			w.At(w.Around(w.Hold), func() { r.release(value) })
 		case answered == len(w.Nodes):
 			over = true

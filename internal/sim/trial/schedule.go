@@ -14,12 +14,12 @@ import (
 // Schedule is a world that is played, what fails in it, and what must hold.
 type Schedule struct {
 	*world.World
-	faults
-	operators
-	checks
-	Rival   *Rival // may be nil
-	Ledger  ledger // of the record
-	Permits number
+	Faults    faults
+	Operators operators
+	Checks    checks
+	Rival     *Rival // may be nil
+	Ledger    ledger // of the record
+	Permits   number
 }
 
 // faults are what may still fail, and what has failed beyond what the nodes and

@@ -17,11 +17,11 @@ import (
 func (p *Proc) begin() {
 	w := p.World
 	nodes := len(w.Nodes)
-	if p.Members != nil {
+	if p.Follower.Members != nil {
 		nodes = 0
 	}
 	p.Client = process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: p.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.settings().Guard,
+		Nodes: nodes, TTL: p.TTL, NodeTimeout: p.World.NodeTimeout, Guard: p.Follower.settings().Guard,
 		Skewed: p.skewed, Seed: uint64(p.Epoch)<<32 | uint64(p.Index),
 	})
 	p.places, p.crowd = w.Places, nil
@@ -30,7 +30,7 @@ func (p *Proc) begin() {
 		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})
 	}
 	p.tasks.end()
-	p.clientTimer, p.reading, p.Mended, p.repaired = course.Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
+	p.clientTimer, p.Mender.reading, p.Mender.Mended, p.Mender.repaired = course.Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
 	for _, l := range p.Links {
 		l.leapt, l.votes = l.Node.Wrong, 0
 	}
@@ -79,7 +79,7 @@ func (p *Proc) act(a *process.Action) {
 	case process.ActReconnect:
 		l.Snap()
 	case process.ActRepair:
-		p.repairs(a.Task)
+		p.Mender.repairs(a.Task)
 	}
 }
 
@@ -90,7 +90,7 @@ func (p *Proc) early(nodes uint32, by time.Duration) {
 			a.event(func() { a.ShortenLeases(p.Now(), nodes, by) })
 		}
 	}
-	p.eachOp(func(i *RegisterOp) { i.AgeAnswers(p.Now(), by) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.AgeAnswers(p.Now(), by) })
 }
 
 // wakeClient has the Client get its Tick. A timer that is under way and too
@@ -179,8 +179,8 @@ func (l *Link) attended(m *Message) {
 	case thatMark:
 		p.CarryOut(p.Client.Marked(now, l.No, m.try, m.ans.Incarnation, true))
 	case theSet:
-		p.Members.HandleReport(l.No, m.try, m.set, m.next)
-		p.Regroup()
+		p.Follower.Members.HandleReport(l.No, m.try, m.set, m.next)
+		p.Follower.Regroup()
 	case moves:
 		l.stepped(m)
 	}

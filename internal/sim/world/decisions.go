@@ -38,10 +38,10 @@ func (d *decisions) Assemble(recorded bool) {
 		d.belong(d.configuration(first, "10000000000"), first)
 	}
 	for _, p := range w.Procs {
-		if p.List == nil {
-			p.List = first
+		if p.Follower.List == nil {
+			p.Follower.List = first
 		}
-		p.join()
+		p.Follower.join()
 	}
 }
 
@@ -188,9 +188,9 @@ func (d *decisions) Successor(p *Proc, c *nodeset.Configuration) {
 		d.w.say("%s decides epoch %d: %v, %s", p.Label, c.Stamp.Epoch(), c.Stage, d.roles(c))
 	}
 	d.decides(c)
-	p.Members.Decide(c)
-	p.Regroup()
-	d.w.StopRetired()
+	p.Follower.Members.Decide(c)
+	p.Follower.Regroup()
+	d.w.Decisions.StopRetired()
 }
 
 // StopRetired is what an operator has to do: nodes that are not of the set any
@@ -199,7 +199,7 @@ func (d *decisions) Successor(p *Proc, c *nodeset.Configuration) {
 // set.
 func (d *decisions) StopRetired() {
 	for _, n := range d.w.Nodes {
-		if !d.w.Retired(n) || n.epoch() > 0 {
+		if !d.w.Decisions.Retired(n) || n.epoch() > 0 {
 			continue
 		}
 		n.Gone = true
@@ -228,7 +228,9 @@ func (d *decisions) roles(c *nodeset.Configuration) string {
 func (d *decisions) ForgetDecisions() {
 	var forgotten []nodeset.Stamp
 	for stamp, c := range d.decided {
-		known := slices.ContainsFunc(d.w.Procs, func(p *Proc) bool { return p.Alive && p.Members.Stamp() == stamp })
+		known := slices.ContainsFunc(d.w.Procs, func(p *Proc) bool {
+			return p.Alive && p.Follower.Members.Stamp() == stamp
+		})
 		if stamp.Epoch() > 1 && !known && !d.remembered(c) {
 			forgotten = append(forgotten, stamp)
 		}

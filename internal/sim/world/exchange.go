@@ -26,8 +26,7 @@ type exchanger struct {
 }
 
 // Exchange has the process carry out changes, one after the other.
-func (f *follower) Exchange(goals ...change.Goal) *exchanger {
-	p := f.p
+func (p *Proc) Exchange(goals ...change.Goal) *exchanger {
 	x := &exchanger{P: p, Goals: goals}
 	p.World.Exchanging, p.World.Exchangers = x, append(p.World.Exchangers, x)
 	p.Later(1, x.begin)
@@ -116,9 +115,9 @@ func (io *operatorIO) await(begin func(done func())) {
 }
 
 func (io *operatorIO) Now() protocol.Time             { return io.p.Now() }
-func (io *operatorIO) Config() *nodeset.Configuration { return io.p.Members.Config() }
+func (io *operatorIO) Config() *nodeset.Configuration { return io.p.Follower.Members.Config() }
 func (io *operatorIO) Stopped() bool                  { return io.stopped || io.gone }
-func (io *operatorIO) Ballot() nodeset.Ballot         { return io.p.Ballot("") }
+func (io *operatorIO) Ballot() nodeset.Ballot         { return io.p.Follower.Ballot("") }
 func (*operatorIO) Report(change.OperatorProgress)    {}
 
 func (io *operatorIO) Each(n int, f func(io change.IO, k int)) {
@@ -154,7 +153,8 @@ func (io *operatorIO) Within(d time.Duration, f func(io change.IO)) {
 func (io *operatorIO) Look(m nodeset.Member, _ nodeset.Stamp, _ bool) change.MemberLook {
 	n := io.p.Link(m.Number).Node
 	shows, err := io.look(m.Number)
-	look := change.MemberLook{Silent: err != nil, Wait: shows.Wait, CaughtUp: shows.CaughtUp || !io.p.mends(n)}
+	caughtUp := shows.CaughtUp || !io.p.Mender.mends(n)
+	look := change.MemberLook{Silent: err != nil, Wait: shows.Wait, CaughtUp: caughtUp}
 	if err == errRefused {
 		look.Refused = err
 	}
@@ -179,9 +179,9 @@ func (io *operatorIO) Snapshot(m nodeset.Member, _ bool) change.Persistence {
 
 func (io *operatorIO) Succeed(s *change.Succession) []error {
 	io.await(func(done func()) {
-		io.p.Succeed(s, func() {
+		io.p.Follower.Succeed(s, func() {
 			if c, _ := s.Decided(); c != nil {
-				io.p.World.Successor(io.p, c)
+				io.p.World.Decisions.Successor(io.p, c)
 			}
 			done()
 		})

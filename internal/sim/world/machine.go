@@ -71,7 +71,7 @@ func (m *machine) Close() {
 	w.Log("process %s closes", p.Name)
 	m.closed = true
 	p.CarryOut(p.Client.Close(m.Now()))
-	p.eachOp(func(i *RegisterOp) { i.Finish(false) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Finish(false) })
 	for _, t := range p.Parts {
 		if t.Value != nil {
 			for _, c := range t.Value.Callers {
@@ -120,7 +120,7 @@ func (m *machine) Crash() {
 		l.Snap()
 		l.leaves, l.backlog = nil, process.Backlog[*Message]{}
 	}
-	p.Ops = nil
+	p.RegisterOps.Ops = nil
 	p.tasks.end()
 	m.Epoch++ // what is still to happen in its old life does not
 }
@@ -137,8 +137,8 @@ func (m *machine) Restart() {
 	m.Alive, m.closed = true, false
 	m.waking, m.excused = false, 0
 	m.Adjust()
-	if p.begin(); p.Members != nil {
-		p.join()
+	if p.begin(); p.Follower.Members != nil {
+		p.Follower.join()
 	}
 	p.StartClockChecks()
 	for _, l := range p.Links {
@@ -151,7 +151,7 @@ func (m *machine) Restart() {
 		part.idleFor(p.World.Around(p.World.Think))
 	}
 	if p.World.Record {
-		p.Reads()
+		p.RegisterOps.Reads()
 	}
 	for _, x := range p.World.Exchangers {
 		if x.P == p {

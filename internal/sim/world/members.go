@@ -28,11 +28,11 @@ type follower struct {
 // number is what a connection of the link counts as now: the number of a
 // member, or of an address of the list. It is -1 if there is to be none.
 func (l *Link) number() int {
-	m := l.Proc.Members
+	m := l.Proc.Follower.Members
 	if m == nil {
 		return l.Index
 	}
-	all := l.Node.leadHere(l.Proc.Outside)
+	all := l.Node.leadHere(l.Proc.Follower.Outside)
 	if l.at != "" {
 		all = []string{l.at}
 	}
@@ -57,15 +57,15 @@ func (l *Link) member() bool { return l.No >= 0 && l.No < nodeset.Seed }
 // whether it counts as a member.
 func (l *Link) meet() bool {
 	p := l.Proc
-	if p.Members == nil {
+	if p.Follower.Members == nil {
 		return true
 	}
-	v := p.Members.Met(l.No, l.Node.Keeps())
+	v := p.Follower.Members.Met(l.No, l.Node.Keeps())
 	if v.Fault != nodeset.SetFits {
 		p.World.Log("link %s-%s: %d of %v", p.Name, l.Node.Address(), v.Fault, v.Set)
 	}
-	p.Regroup()
-	if p.outOfSet() {
+	p.Follower.Regroup()
+	if p.Follower.outOfSet() {
 		for _, t := range p.Parts {
 			t.Release() // its caller gets an error
 		}
@@ -84,16 +84,16 @@ func (l *Link) stepped(m *Message) {
 	if m.kept != nil {
 		m.kept(&m.set)
 	} else if m.step.Kind == nodeset.SetLife {
-		l.Proc.Members.HandleLife(l.No, m.set)
-		l.Proc.Regroup()
+		l.Proc.Follower.Members.HandleLife(l.No, m.set)
+		l.Proc.Follower.Regroup()
 	}
 }
 
 // refused is a request that a node does not serve because of its set.
 func (l *Link) refused() {
-	if l.Proc.Members != nil {
-		l.Proc.Members.Refused(l.No)
-		l.Proc.Regroup()
+	if l.Proc.Follower.Members != nil {
+		l.Proc.Follower.Members.Refused(l.No)
+		l.Proc.Follower.Regroup()
 	}
 }
 
@@ -281,11 +281,11 @@ func (f *follower) recount() {
 	}
 	f.grouped = c
 	w.Log("process %s counts on %v", p.Name, c)
-	if c != nil && w.forgotten[c.Stamp] { // messages of before the loss have brought it back
-		delete(w.forgotten, c.Stamp)
-		w.decides(c)
+	if c != nil && w.Decisions.forgotten[c.Stamp] { // messages of before the loss have brought it back
+		delete(w.Decisions.forgotten, c.Stamp)
+		w.Decisions.decides(c)
 	}
-	if c != nil && w.decided[c.Stamp] == nil {
+	if c != nil && w.Decisions.decided[c.Stamp] == nil {
 		w.Fail("set", "process %s counts on %v, which was not decided", p.Name, c)
 	}
 	g := f.Members.Group()
@@ -295,7 +295,7 @@ func (f *follower) recount() {
 			a.event(func() { a.Regroup(p.Now(), g) })
 		}
 	}
-	p.eachOp(func(i *RegisterOp) { i.Regroup(p.Now(), g) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Regroup(p.Now(), g) })
 	for _, t := range p.Parts {
 		if t.waits && c != nil {
 			p.Later(1, func() { t.Acquire(t.try) })
@@ -339,8 +339,10 @@ func (f *follower) Blocked() bool {
 		}
 	}
 	knows := func(n *Node) bool { set := n.Model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
-	if c.Origin != p.World.Latest().Origin && slices.ContainsFunc(p.World.Nodes, knows) {
-		return !slices.ContainsFunc(p.World.Nodes, func(n *Node) bool { return knows(n) && !p.World.Retired(n) })
+	if c.Origin != p.World.Decisions.Latest().Origin && slices.ContainsFunc(p.World.Nodes, knows) {
+		return !slices.ContainsFunc(p.World.Nodes, func(n *Node) bool {
+			return knows(n) && !p.World.Decisions.Retired(n)
+		})
 	}
 	// It follows only what a majority of those shows that decide what follows.
 	return gone != 0 && p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)

@@ -131,7 +131,7 @@ func (l *Link) failed(m *Message) {
 }
 
 func (l *Link) transmit(m *Message) {
-	m.Gen, m.sent, m.stamp = l.Gen, l.Proc.World.Now, l.Proc.stamp()
+	m.Gen, m.sent, m.stamp = l.Gen, l.Proc.World.Now, l.Proc.Follower.stamp()
 	if m.about == claims || m.about == moves {
 		l.unanswered = append(l.unanswered, m)
 	}
@@ -170,8 +170,8 @@ func (l *Link) Snap() {
 	w.Tape.Note("break %s>%d", l.Proc.Label, l.Index+1)
 	w.Log("link %s-%d breaks", l.Proc.Name, l.Node.Index)
 	l.Up, l.open = false, false
-	if l.Proc.Members != nil {
-		l.Proc.Members.Down(l.No)
+	if l.Proc.Follower.Members != nil {
+		l.Proc.Follower.Members.Down(l.No)
 	}
 	l.Gen++
 	for _, m := range l.unanswered {
@@ -196,7 +196,7 @@ func (l *Link) Snap() {
 		if was {
 			l.Proc.CarryOut(l.Proc.Client.Down(l.Proc.Now(), l.No))
 		}
-		l.Proc.regroupLater()
+		l.Proc.Follower.regroupLater()
 	}
 	l.unanswered = nil
 	if !w.Hoard {
@@ -240,9 +240,9 @@ func (l *Link) Connect() {
 	l.reach()
 	l.open, l.last = true, [2]course.Moment{w.Now, w.Now}
 	l.Up = l.meet()
-	if l.Proc.Members != nil {
-		l.Proc.Members.Up(l.No)
-		l.Proc.regroupLater()
+	if l.Proc.Follower.Members != nil {
+		l.Proc.Follower.Members.Up(l.No)
+		l.Proc.Follower.regroupLater()
 	}
 	if !l.Up {
 		l.again()
@@ -280,8 +280,8 @@ func (l *Link) again() {
 	l.pause = nodeset.JudgePause(l.pause, w.NodeTimeout)
 	p.Later(l.pause, func() {
 		if l.Gen == gen && l.open && !l.Up && !w.over() {
-			p.Members.JudgeAgain(l.No)
-			p.Regroup()
+			p.Follower.Members.JudgeAgain(l.No)
+			p.Follower.Regroup()
 		}
 	})
 }

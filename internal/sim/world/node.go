@@ -105,7 +105,7 @@ var LockNames = [...]string{"", "second", "third", "fourth"}
 // BeginIncarnation has a node without a marker begin an incarnation, in a world
 // without sets. In a set a member gets its place back by the word of others.
 func (n *Node) BeginIncarnation() {
-	if _, marked := n.Model.Incarnation(); !marked && n.World.decided == nil {
+	if _, marked := n.Model.Incarnation(); !marked && n.World.Decisions.decided == nil {
 		n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
 	}
 }
@@ -133,7 +133,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 		a.Clock -= a.Clock % 1000
 	}
 	if m.inq != nil && m.inq.name != nil && m.Req.Op != protocol.OpRead {
-		w.registered(m.inq.name.Name)
+		w.Decisions.registered(m.inq.name.Name)
 	}
 	if m.att != nil && w.Locks > 0 && m.att.Part.Register == nil {
 		w.Judge.Fenced(m.att.Part.Lock, data.Fence())
@@ -195,7 +195,7 @@ func (n *Node) EachLink(f func(l *Link)) {
 // has just started, so the client marks it. So it does if the guard time began
 // by a time that has not come yet.
 func (n *Node) inspect(p *Proc) {
-	if _, marked := n.Model.Incarnation(); !marked && p.Members != nil {
+	if _, marked := n.Model.Incarnation(); !marked && p.Follower.Members != nil {
 		n.Unmarked, n.replica = false, false
 	} else if n.Unmarked || n.replica || n.Model.Recovering(n.Millis(n.World.Now)) > n.Model.Guard() {
 		n.mark()
@@ -213,7 +213,7 @@ func (n *Node) mark() {
 // Address is what a process dials to reach the node, and the set records: of
 // two addresses the first that it does.
 func (n *Node) Address() string {
-	if c := n.World.Latest(); n.Second != "" && c != nil && c.Place(n.first()) < 0 && c.Place(n.Second) >= 0 {
+	if c := n.World.Decisions.Latest(); n.Second != "" && c != nil && c.Place(n.first()) < 0 && c.Place(n.Second) >= 0 {
 		return n.Second
 	}
 	return n.first()

@@ -28,7 +28,7 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	_, marked := n.Model.Incarnation()
 	set := n.Model.Set()
 	switch asks := m.about == Hello || m.about == thatMark || m.about == theTime; {
-	case asks && n.Lie == nil && m.Link.Proc.Members != nil && (m.stamp != set.Stamp() || !marked):
+	case asks && n.Lie == nil && m.Link.Proc.Follower.Members != nil && (m.stamp != set.Stamp() || !marked):
 		return protocol.Answer{Status: protocol.OtherSet, Clock: n.Micros(w.Now)}
 	case m.about == repairs:
 		m.question.err = n.asked(m)
@@ -86,10 +86,10 @@ func (n *Node) Step(s nodeset.RecordStep) nodeset.NodeSet {
 	}
 	has := n.Keeps()
 	if c := has.Recorded(); c != nil && s.Kind == nodeset.SetCommit && c.Stamp == s.Config.Stamp {
-		w.decides(c)
+		w.Decisions.decides(c)
 	}
-	if s.Kind == nodeset.SetAccept && w.allAccepted(s) {
-		w.decides(s.Config)
+	if s.Kind == nodeset.SetAccept && w.Decisions.allAccepted(s) {
+		w.Decisions.decides(s.Config)
 	}
 	w.Log("node %s: %v %s: %v", n.Address(), s.Kind, s.Ballot, has.String())
 	if w.Stepped != nil {
@@ -104,7 +104,7 @@ func (n *Node) Forges(alone bool) {
 	n.World.Log("node %s lies", n.Address())
 	own := n.Keeps()
 	n.Lie = func() string {
-		c := *n.World.Latest()
+		c := *n.World.Decisions.Latest()
 		c.Stamp, c.Stage = nodeset.StampOf(99, nodeset.Ballot(fmt.Sprintf("%019d", 99))), nodeset.Stable
 		if c.Members = slices.Clone(c.Members); alone {
 			c.Members = []nodeset.Member{{Number: 0, Identity: own.Identity, Addr: n.Address()}}
@@ -127,7 +127,7 @@ func (n *Node) asked(m *Message) error {
 	switch {
 	case n.Refuse:
 		return errRefused
-	case by.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (q.op == "look" || q.op == "complete"): // they name the marker's key
+	case by.Follower.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (q.op == "look" || q.op == "complete"): // they name the marker's key
 		return errOtherSet
 	case !marked:
 		return errUnmarked

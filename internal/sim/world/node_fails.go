@@ -190,7 +190,7 @@ func (n *Node) SetRight() {
 		// one moment: that is a promise only where they are a minority,
 		// also of a set that has got smaller since.
 		n.righted = true
-		n.World.Excused = n.World.Excused || n.jumped || n.World.Sets().Blocked(n.World.Numbers(func(o *Node) bool { return o.righted }))
+		n.World.Excused = n.World.Excused || n.jumped || n.World.Decisions.Sets().Blocked(n.World.Decisions.Numbers(func(o *Node) bool { return o.righted }))
 		n.Jump(-n.Wrong)
 	}
 }

@@ -132,7 +132,7 @@ func (t *Participant) Acquire(try bool) {
 		return
 	}
 	t.try = try
-	if t.waits = p.waits() && !p.outOfSet(); p.waits() {
+	if t.waits = p.Follower.waits() && !p.Follower.outOfSet(); p.Follower.waits() {
 		return
 	}
 	if w.Places > 0 {

@@ -21,10 +21,10 @@ const Epoch = protocol.Ticket(1_700_000_000_000_000)
 type Proc struct {
 	machine
 	cables
-	follower
-	mender
-	tasks
-	registerOps
+	Follower    follower
+	Mender      mender
+	tasks       tasks
+	RegisterOps registerOps
 	World       *World
 	Name        string // as the nodes know it
 	Label       string // in traces
@@ -42,7 +42,7 @@ type Proc struct {
 func NewProc(w *World, i int) *Proc {
 	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i, TTL: w.TTL, Own: w.Settings()}
 	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), Alive: true}
-	p.follower.p, p.mender.p, p.registerOps.p = p, p, p
+	p.Follower.p, p.Mender.p, p.RegisterOps.p = p, p, p
 	p.Adjust()
 	for i, n := range w.Nodes {
 		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true, last: [2]course.Moment{w.Now, w.Now}})
@@ -213,7 +213,7 @@ func (p *Proc) up(l *Link, no int) {
 			a.event(func() { a.Up(p.Local(p.World.Now), no) })
 		}
 	}
-	p.eachOp(func(i *RegisterOp) { i.Up(p.Local(p.World.Now), no) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Up(p.Local(p.World.Now), no) })
 }
 
 func (p *Proc) down(l *Link, no int) {

@@ -40,19 +40,19 @@ type registerOps struct {
 	Ops []*RegisterOp
 }
 
-// StartRegisterOp starts an operation on the record; then is called when it is
+// Start starts an operation on the record; then is called when it is
 // decided, or given up after a while.
-func (o *registerOps) StartRegisterOp(owner *Attempt, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
+func (o *registerOps) Start(owner *Attempt, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
 	var name *process.Name
 	if owner != nil {
 		name = owner.Part.Register
 	}
-	o.StartNamedOp(o.p.World.Around(cmp.Or(o.p.World.Persist, 3*o.p.World.TTL)), owner, name, in, then)
+	o.StartNamed(o.p.World.Around(cmp.Or(o.p.World.Persist, 3*o.p.World.TTL)), owner, name, in, then)
 }
 
-// StartNamedOp is that with the name, and with the time after which it is given
+// StartNamed is that with the name, and with the time after which it is given
 // up.
-func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
+func (o *registerOps) StartNamed(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
 	p, w := o.p, o.p.World
 	w.registerOps++
 	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, timer: course.Never}
@@ -74,8 +74,8 @@ func (o *registerOps) StartNamedOp(limit time.Duration, owner *Attempt, name *pr
 	p.Later(limit, func() { i.Finish(false) })
 }
 
-// eachOp has something happen to each operation.
-func (o *registerOps) eachOp(what func(i *RegisterOp)) {
+// each has something happen to each operation.
+func (o *registerOps) each(what func(i *RegisterOp)) {
 	for _, i := range slices.Clone(o.Ops) {
 		what(i)
 		i.after()
@@ -87,11 +87,11 @@ func (o *registerOps) Reads() {
 	p, w := o.p, o.p.World
 	p.Later(w.Around(2*w.Think+2*w.Hold), func() {
 		if !w.Draining {
-			if p.waits() {
+			if p.Follower.waits() {
 				o.Reads()
 				return
 			}
-			o.StartRegisterOp(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.RNG.IntN(2) == 0}, func(*RegisterOp, bool) {})
+			o.Start(nil, lease.RegisterOp{Op: protocol.OpRead, Alive: w.RNG.IntN(2) == 0}, func(*RegisterOp, bool) {})
 			o.Reads()
 		}
 	})
@@ -138,7 +138,8 @@ func (i *RegisterOp) Finish(decided bool) {
 	w := i.proc.World
 	i.over = true
 	i.End()
-	i.proc.Ops = slices.DeleteFunc(i.proc.Ops, func(o *RegisterOp) bool { return o == i })
+	all := &i.proc.RegisterOps
+	all.Ops = slices.DeleteFunc(all.Ops, func(o *RegisterOp) bool { return o == i })
 	if !decided {
 		w.Tape.Note("giveup %d", i.No)
 	}
@@ -212,7 +213,7 @@ func (io *runIO) Do(op lease.RegisterOp) (found lease.RunResult, ok bool) {
 		owner = io.t.Att
 	}
 	io.wait(func(done func()) {
-		io.p.StartRegisterOp(owner, op, func(i *RegisterOp, settled bool) {
+		io.p.RegisterOps.Start(owner, op, func(i *RegisterOp, settled bool) {
 			found, ok = i.Result(), settled || op.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive
 			done()
 		})
@@ -238,9 +239,10 @@ func (t *Participant) turn(a *Attempt) {
 	}
 	version := protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID, Seq: 1} // 0 is for what is recorded again
 	put := func(s protocol.Stored) {
-		p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *RegisterOp, ok bool) { leave(ok) })
+		p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *RegisterOp, ok bool) { leave(ok) })
 	}
-	p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: protocol.Stored{Version: protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}}}, func(i *RegisterOp, ok bool) {
+	run := protocol.Stored{Version: protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}}
+	p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: run}, func(i *RegisterOp, ok bool) {
 		found := i.Newest()
 		adopted, few := i.Adopt()
 		switch {
@@ -249,7 +251,7 @@ func (t *Participant) turn(a *Attempt) {
 		case few && w.RNG.IntN(2) == 0:
 			put(adopted)
 		case few: // and then something of its own, as a Reset does
-			p.StartRegisterOp(a, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*RegisterOp, bool) {
+			p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, func(*RegisterOp, bool) {
 				put(protocol.Stored{Version: version, Erased: true})
 			})
 		case found.Version != (protocol.Version{}) && !found.Erased && w.RNG.IntN(3) > 0:

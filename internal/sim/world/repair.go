@@ -240,14 +240,14 @@ func (a asker) Mark(inc protocol.Incarnation) (ok bool, err error) {
 // names have no registers here: a node has one, or has not.
 func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err error) {
 	p, w, n := a.p, a.p.World, a.p.Link(a.node).Node
-	p.brings(n, 1)
+	p.Mender.brings(n, 1)
 	if w.Turns && n.TurnOf != nil && n.TurnOf != p && n.TurnEnds > n.Millis(w.Now) {
 		w.Fail("busy", "process %s repairs node %d while process %s has the turn", p.Name, n.Index, n.TurnOf.Name)
 	}
 	goesOn := a.wait(func(done func()) {
 		if name != recordName && !strings.HasPrefix(name, successor) {
 			p.Later(w.Around(4*w.Delay), func() {
-				outcome = p.bringName(n, name)
+				outcome = p.Mender.bringName(n, name)
 				done()
 			})
 			return
@@ -257,12 +257,12 @@ func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err er
 		if name == recordName {
 			of = nil
 		}
-		p.StartNamedOp(4*w.NodeTimeout, nil, of, in, func(i *RegisterOp, _ bool) {
+		p.RegisterOps.StartNamed(4*w.NodeTimeout, nil, of, in, func(i *RegisterOp, _ bool) {
 			outcome = i.Outcome()
 			done()
 		})
 	})
-	p.brings(n, -1)
+	p.Mender.brings(n, -1)
 	if !goesOn || outcome == lease.Asking {
 		return outcome, errSilent
 	}
@@ -274,16 +274,16 @@ func (a asker) Decide(name string, succession bool) (ok bool, err error) {
 	a.wait(func(done func()) {
 		switch {
 		case succession:
-			of := change.NewSuccession(p.Members.Config(), nil, w.TTL, w.NodeTimeout)
-			p.Succeed(of, func() {
+			of := change.NewSuccession(p.Follower.Members.Config(), nil, w.TTL, w.NodeTimeout)
+			p.Follower.Succeed(of, func() {
 				if c, _ := of.Decided(); c != nil {
-					w.Successor(p, c)
+					w.Decisions.Successor(p, c)
 				}
 				ok = true // whether it is decided shows next
 				done()
 			})
 		case name == recordName:
-			p.decide(func(decided bool) { ok = decided; done() })
+			p.Mender.decide(func(decided bool) { ok = decided; done() })
 		default:
 			p.Later(4*w.Delay, func() {
 				delete(w.Undecided, name)

@@ -46,7 +46,7 @@ func (s *coroutines) take() (c *coroutine) {
 		for c.yield = yield; ; {
 			t := c.task
 			t.f(t)
-			delete(t.p.running, t)
+			delete(t.p.tasks.running, t)
 			if s.free = append(s.free, c); !yield(struct{}{}) {
 				return
 			}
@@ -57,12 +57,12 @@ func (s *coroutines) take() (c *coroutine) {
 
 // run runs f until it waits for something first.
 func (p *Proc) run(f func(t *task)) {
-	if p.running == nil {
-		p.running = map[*task]struct{}{}
+	if p.tasks.running == nil {
+		p.tasks.running = map[*task]struct{}{}
 	}
-	t := &task{p: p, on: p.World.take(), f: f}
+	t := &task{p: p, on: p.World.coroutines.take(), f: f}
 	t.on.task = t
-	p.running[t] = struct{}{}
+	p.tasks.running[t] = struct{}{}
 	t.goOn()
 }
 
@@ -127,7 +127,7 @@ func (w *World) End() {
 	for _, p := range w.Procs {
 		p.tasks.end()
 	}
-	for _, c := range w.free {
+	for _, c := range w.coroutines.free {
 		c.stop()
 	}
 }

@@ -20,8 +20,8 @@ import (
 type World struct {
 	course.Setting
 	course.Course
-	decisions
-	coroutines
+	Decisions    decisions
+	coroutines   coroutines
 	Draining     bool // faults have stopped, and no participant starts another acquisition
 	LateMessages bool // a break leaves messages behind that arrive late
 	Nodes        []*Node
@@ -104,7 +104,7 @@ type Network interface {
 func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *World {
 	w := &World{Setting: s, LateMessages: true, Judge: judge, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
 	w.Push = func(at course.Moment, do func()) { w.Queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
-	w.decisions = decisions{w: w}
+	w.Decisions = decisions{w: w}
 	w.Listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range s.Names {
 		w.Listed[NameOf(i)] = true
