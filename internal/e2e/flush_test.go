@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/testkit/proxy"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -174,4 +175,30 @@ func TestFlushAllWhileHeld(t *testing.T) {
 	m.Unlock()
 	other.Unlock()
 	e2e.Clean(t, c)
+}
+
+// All servers lose their data while one client is cut off, and another client
+// has them record their set again. The one that was cut off uses that set, too.
+func TestFlushAllBehindAClientsBack(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	timing := e2e.Timing(400 * time.Millisecond)
+	other := e2e.Open(t, c, timing)
+	ways, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})
+	m := mutex.New(e2e.OpenAt(t, via, timing), "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	for i, w := range ways {
+		w.Hold()
+		w.End()
+		require.NoError(t, c.Node(i).Client().FlushAll(t.Context()).Err())
+	}
+	n := mutex.New(other, "n")
+	require.NoError(t, n.LockContext(deadline(t)))
+	n.Unlock()
+	for _, w := range ways {
+		w.Release()
+	}
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
 }

@@ -91,6 +91,10 @@ func (m *Membership) blank(k int, fault SetFault) {
 // forget makes the client rely on no set: each member that decides what follows
 // has lost its data, or is now in another set. The client then behaves as if it
 // had just started with the members' addresses as its list.
+//
+// A connection to a server of another set ends at once, so what it showed
+// counts until the next one. Otherwise a client that meets its members only
+// after others have recorded them again would wait for all to be up together.
 func (m *Membership) forget() {
 	if m.config == nil {
 		return
@@ -101,7 +105,7 @@ func (m *Membership) forget() {
 		if member.Role == Enters { // it alone decides nothing
 			continue
 		}
-		if c := n.has.Config; !n.up || c != nil && c.Kin(m.config) {
+		if c := n.has.Config; !n.up && n.fault != SetForeign || c != nil && c.Kin(m.config) {
 			return
 		}
 		list = append(list, member.dialedBy(m.list))

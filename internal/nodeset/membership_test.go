@@ -223,6 +223,24 @@ func TestASetThatAllHaveForgotten(t *testing.T) {
 	}
 }
 
+// Others have recorded the set again before this client has met any of its
+// servers without data. A connection to a server of another set ends at once,
+// so the client never has two of them at a time.
+func TestASetThatOthersHaveRecordedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld().serve(setOf(1, abc...), abc...)
+	late := w.start(abc...).settle(t)
+	for i := range abc {
+		late.drop(i)
+	}
+	w.lose(abc...)
+	p := w.start(abc...).settle(t)
+	p.Want()
+	require.Equal(t, nodeset.RecordDone, p.recording(false, nodeset.SetRetire).Outcome)
+	assert.Equal(t, "ABC", sorted(late.settle(t).votes()))
+	assert.Equal(t, p.Config().Stamp, late.Config().Stamp)
+}
+
 // A client whose list has more addresses than its set has members lets go of
 // the others as it forgets the set: its list is that of the members from then
 // on.

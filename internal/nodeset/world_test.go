@@ -212,6 +212,11 @@ func (p *party) connect(i int) bool {
 	v := p.Met(i, has)
 	p.w.say("%p meets %d: %q of %s: fault %d", p, i, has.Identity, has.Stamp(), v.Fault)
 	p.act()
+	if v.Fault == nodeset.SetForeign { // the handshake fails, each time
+		p.drop(i)
+		p.act()
+		return false
+	}
 	if p.conns[i] != nil {
 		p.Up(i)
 		p.act()
@@ -250,7 +255,7 @@ func (p *party) votes() (addrs []string) {
 
 // fault returns what a client makes of the server at an address.
 func (p *party) fault(addr string) nodeset.SetFault {
-	for i := range p.conns {
+	for _, i := range p.numbers() {
 		if p.Addr(i) == addr {
 			return p.Verdict(i).Fault
 		}
