@@ -85,7 +85,7 @@ func WithOffset(d time.Duration) quorate.PeriodOption {
 }
 
 // WithZone sets the time zone of a schedule. It is for [NewScheduled]; the
-// default is UTC. The schedule works in wall-clock times and must not have a
+// default is UTC. WithZone panics if loc is nil. The schedule works in wall-clock times and must not have a
 // time zone of its own.
 //
 // When the clocks go forward, a time that they skip means the moment of the
@@ -97,6 +97,9 @@ func WithOffset(d time.Duration) quorate.PeriodOption {
 // All processes need the same zone with the same rules, so keep the time zone
 // data on all machines up to date, or import time/tzdata.
 func WithZone(loc *time.Location) quorate.PeriodOption {
+	if loc == nil {
+		panic("quorate: period.WithZone: the location is nil; check the error of time.LoadLocation")
+	}
 	return own{set: func(c *choices) { c.zone = loc }}
 }
 
@@ -261,9 +264,12 @@ func (p *Period) Wait(ctx context.Context) error {
 	}
 	again := time.Now().Add(p.again())
 	for {
-		pause, begun := p.pause(again)
-		if err := p.ended(ctx); err != nil || begun {
+		if err := p.ended(ctx); err != nil {
 			return core.WrapError("wait", p.spec.Name, err)
+		}
+		pause, begun := p.pause(again)
+		if begun { // also if ctx has just ended: no later call gets this period
+			return nil
 		}
 		p.sleep(ctx, pause)
 	}

@@ -36,9 +36,9 @@ func (s cron) Next(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// nodesAt starts nodes whose clocks show a time, and returns clients.
-func nodesAt(t *testing.T, at time.Time, clients int) (qs []*quorate.Quorum) {
-	nodes := memory.NewNodes(3)
+// nodesAt starts n nodes whose clocks show a time, and returns clients.
+func nodesAt(t *testing.T, at time.Time, n, clients int) (qs []*quorate.Quorum) {
+	nodes := memory.NewNodes(n)
 	for _, n := range nodes {
 		n.SetClock(time.Until(at))
 	}
@@ -63,7 +63,8 @@ func utc(text string) time.Time {
 }
 
 // Three processes go through nights in which clocks change, and through the end
-// of a February. Each time of the schedule has one run.
+// of a February. Each time of the schedule has one run. One node and short
+// stretches of time are enough for that: each client asks each node every second.
 func TestNights(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
@@ -75,14 +76,14 @@ func TestNights(t *testing.T) {
 		lasts    time.Duration
 		want     []string // UTC
 	}{
-		"daily, the hour that is missing":  {daily, "2026-03-29 00:00", 2 * time.Hour, []string{"2026-03-29 01:00"}},
-		"daily, the hour that comes twice": {daily, "2026-10-25 00:00", 2 * time.Hour, []string{"2026-10-25 00:30"}},
-		"hourly, the hour that is missing": {hourly, "2026-03-29 00:00", 2 * time.Hour,
+		"daily, the hour that is missing":  {daily, "2026-03-29 00:25", 70 * time.Minute, []string{"2026-03-29 01:00"}},
+		"daily, the hour that comes twice": {daily, "2026-10-25 00:25", 70 * time.Minute, []string{"2026-10-25 00:30"}},
+		"hourly, the hour that is missing": {hourly, "2026-03-29 00:25", 70 * time.Minute,
 			[]string{"2026-03-29 00:30", "2026-03-29 01:00", "2026-03-29 01:30"}},
-		"hourly, the hour that comes twice": {hourly, "2026-10-25 00:00", 3 * time.Hour,
+		"hourly, the hour that comes twice": {hourly, "2026-10-25 00:25", 130 * time.Minute,
 			[]string{"2026-10-25 00:30", "2026-10-25 01:30", "2026-10-25 02:30"}},
-		"a leap day":  {leap, "2028-02-29 01:00", 2 * time.Hour, []string{"2028-02-29 01:30"}},
-		"no leap day": {leap, "2027-03-01 01:00", 2 * time.Hour, nil},
+		"a leap day":  {leap, "2028-02-29 01:25", 10 * time.Minute, []string{"2028-02-29 01:30"}},
+		"no leap day": {leap, "2027-03-01 01:25", 10 * time.Minute, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestNights(t *testing.T) {
 				var mu sync.Mutex
 				var got []string
 				var all sync.WaitGroup
-				for _, q := range nodesAt(t, utc(c.from), 3) {
+				for _, q := range nodesAt(t, utc(c.from), 1, 3) {
 					p := period.NewScheduled(q, "report", c.schedule, period.WithZone(berlin))
 					all.Go(func() {
 						for p.Wait(ctx) == nil {
@@ -172,7 +173,7 @@ func TestMissed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				q := nodesAt(t, utc("2026-05-01 02:30"), 1)[0]
+				q := nodesAt(t, utc("2026-05-01 02:30"), 3, 1)[0]
 				p := period.NewScheduled(q, "report", cron{hour: -1, minute: 30}, c.opts...)
 				if c.first {
 					ran, err := p.Do(soon(t), func(context.Context) error { return nil })
@@ -211,7 +212,7 @@ func TestScheduledOutage(t *testing.T) {
 // A run that failed is repeated until the next time of the schedule, if asked.
 func TestScheduledRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := nodesAt(t, utc("2026-05-01 02:29"), 1)[0]
+		q := nodesAt(t, utc("2026-05-01 02:29"), 3, 1)[0]
 		p := period.NewScheduled(q, "report", cron{hour: 2, minute: 30}, period.WithRetry())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
