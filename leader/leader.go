@@ -90,8 +90,8 @@ type term struct {
 	since  time.Time
 	writes atomic.Uint64 // under the hold: the next one's seq
 
-	drain func()     // ends the context of OnStartedLeading; nil without Run
-	next  *candidate // chosen by TransferTo under Run; Election.mu guards it until Election.term is another
+	drain func() // ends the context of OnStartedLeading; nil without Run
+	next  string // the ID chosen by TransferTo under Run; Election.mu guards it until Election.term is another
 }
 
 // New returns a participant in the election of the given name.

@@ -262,11 +262,12 @@ func (e *Election) resign(ctx context.Context) error {
 	if e.err != nil {
 		return e.err
 	}
+	lasting := context.WithoutCancel(ctx) // panics for a nil ctx, so it must come before the term is taken
 	t, err := e.takeTerm()
 	if err != nil {
 		return err
 	}
-	if err := e.handOver(context.WithoutCancel(ctx), t); err != nil {
+	if err := e.handOver(lasting, t); err != nil {
 		return err
 	}
 	return t.lease.Hold().Released(ctx)

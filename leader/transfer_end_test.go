@@ -131,3 +131,20 @@ func TestTransferPastOneThatGivesUp(t *testing.T) {
 		})
 	}
 }
+
+// Resign with a nil context panics, and the term is still there to resign.
+func TestResignWithANilContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := nodes(t)
+		a := leader.New(n.Quorum(e2e.Timing(quiet)), "e", leader.WithPriority(1))
+		es, m := fleet(t, n, e2e.Timing(quiet), "b")
+		require.NoError(t, a.Campaign(soon(t), ""))
+		led := line(t, m, a, es[0])
+		none := context.Context(nil)
+		require.Panics(t, func() { _ = a.Resign(none) })
+		require.NotNil(t, a.Lease())
+		require.NoError(t, a.Resign(soon(t)))
+		require.NoError(t, e2e.Receive(t, led[1]))
+		require.NoError(t, es[0].Resign(soon(t)))
+	})
+}
