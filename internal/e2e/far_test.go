@@ -85,6 +85,32 @@ func TestVeryFarNodesRecordTheirSet(t *testing.T) {
 	}
 }
 
+// Bootstrap of nodes that are too far away for its context says that, once it
+// is connected, and not that the nodes need fixing.
+func TestBootstrapInTooLittleTime(t *testing.T) {
+	for within, says := range map[time.Duration]string{
+		time.Second:     "the nodes record their set only when all of them answer; start those that are down",
+		2 * time.Second: "the nodes are far away and have not recorded their set in time; allow more time",
+		6 * time.Second: "the nodes are far away and have not recorded their set in time; allow more time",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			nodes := memory.NewNodes(3)
+			for _, n := range nodes {
+				n.Delay(1500 * time.Millisecond)
+			}
+			q, err := quorate.New(nodes.Clients(t), nodes.Option())
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, q.Close()) }()
+			ctx, cancel := context.WithTimeout(t.Context(), within)
+			defer cancel()
+			err = q.Bootstrap(ctx)
+			assert.ErrorIs(t, err, quorate.ErrNoQuorum)
+			assert.ErrorContains(t, err, says)
+			assert.ErrorContains(t, err, "memory:1")
+		})
+	}
+}
+
 // farLock has m twice, by a try and by a lock.
 func farLock(ctx context.Context, m *mutex.Mutex) error {
 	if err := m.TryLockContext(ctx); err != nil {

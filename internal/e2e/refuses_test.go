@@ -180,3 +180,25 @@ func refusesWrites(t *testing.T, r refusal) {
 	m.Unlock()
 	e2e.Clean(t, c)
 }
+
+// A server that is started anew while its disk is full refuses the marker with
+// which a connection begins. Check gives the server's own words.
+func TestRestartedServerWithAFullDisk(t *testing.T) {
+	t.Parallel()
+	const words = "it's currently unable to persist to disk"
+	c := redistest.Start(t, 3, redistest.WithArgs("--save", "3600 1"))
+	first := e2e.Open(t, c)
+	require.NoError(t, mutex.New(first, "m").Do(deadline(t), func(context.Context) error { return nil }))
+	require.NoError(t, first.Close())
+	require.NoError(t, c.Node(0).Kill())
+	require.NoError(t, c.Node(0).Restart())
+	waysToRefuse["a full disk"].begin(t, c.Node(0))
+	q := e2e.OpenAt(t, c.URLs())
+	require.NoError(t, mutex.New(q, "m").Do(deadline(t), func(context.Context) error { return nil }), "two nodes suffice")
+	require.EventuallyWithT(t, func(t *assert.CollectT) { // a busy machine may be too slow at first
+		report, err := q.Check(context.Background())
+		require.NoError(t, err)
+		assert.Equal(t, 2, report.Ready)
+		assert.ErrorContains(t, report.Nodes[0].Err, words)
+	}, e2e.Patience, 10*time.Millisecond)
+}

@@ -120,15 +120,16 @@ func (s *recorder) notRecorded(last error) error {
 		return f
 	}
 	// All are connected and blank, so the reason is what the last attempt has met.
-	f.Err = fmt.Errorf("%w: the nodes have not recorded their set in time; try again", fault.ErrNoQuorum)
-	if s.longestAnswer() > s.ps.Set.NodeTimeout {
-		f.Err = fmt.Errorf("%w: the nodes are far away and have not recorded their set in time; raise WithNodeTimeout",
-			fault.ErrNoQuorum)
-	}
+	why, refused := "the nodes have not recorded their set in time; try again", false
 	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
 		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)
-		f.Err = fmt.Errorf("%w: the nodes record their set only if each of them accepts it; fix the nodes that do not", fault.ErrNoQuorum)
+		refused = slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return !errors.Is(n.Err, fault.ErrNoAnswer) })
+		why = "the nodes record their set only if each of them accepts it; fix the nodes that do not"
 	}
+	if !refused && s.longestAnswer() > s.ps.Set.NodeTimeout {
+		why = "the nodes are far away and have not recorded their set in time; allow more time, or raise WithNodeTimeout"
+	}
+	f.Err = fmt.Errorf("%w: %s", fault.ErrNoQuorum, why)
 	return f
 }
 
