@@ -55,7 +55,7 @@ func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T],
 			return *new(T), &fault.Failure{Err: fault.ContextError(ctx)}
 		}
 		defer g.over(w, c, func() bool { return true })
-		return f(ctx)
+		return f(context.WithValue(ctx, loadOf{g.q, name}, c.done))
 	})
 	if own, is := err.(failed); is {
 		return v, own.error

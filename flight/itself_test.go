@@ -1,0 +1,49 @@
+package flight_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/quorate/quorate"
+	"github.com/quorate/quorate/flight"
+	"github.com/quorate/quorate/quoratetest"
+)
+
+// A load that asks for its own key, directly or through the load of another
+// key, is refused. It used to keep the key claimed for as long as the process
+// lived. Later calls load the key.
+func TestLoadOfItself(t *testing.T) {
+	for name, other := range map[string]struct {
+		key   string
+		fresh time.Duration
+	}{"directly": {"a", 0}, "with another fresh": {"a", time.Second}, "through another key": {"b", 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := flight.New[int](quoratetest.New(t, 3).Quorum(), "f:")
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				var kept context.Context
+				_, err := g.Do(ctx, "a", 0, func(ctx context.Context) (int, error) {
+					kept = context.WithoutCancel(ctx)
+					return g.Do(ctx, other.key, other.fresh, func(ctx context.Context) (int, error) {
+						return g.Do(ctx, "a", 0, func(context.Context) (int, error) { return 1, nil })
+					})
+				})
+				assert.ErrorIs(t, err, quorate.ErrInvalid)
+				assert.ErrorContains(t, err, "would wait for itself")
+				assert.NoError(t, ctx.Err(), "it is refused at once")
+
+				soon, cancel := context.WithTimeout(kept, time.Minute)
+				defer cancel()
+				v, err := g.Do(soon, "a", 0, func(context.Context) (int, error) { return 2, nil })
+				require.NoError(t, err)
+				require.Equal(t, 2, v)
+			})
+		})
+	}
+}
