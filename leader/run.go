@@ -195,7 +195,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 	if err := e.notRunning(); err != nil && ctx.Err() == nil {
 		return err
 	}
-	if err := e.q.Enter(ctx, e.turn, func() bool { return false }); err != nil {
+	if err := core.Enter(ctx, e.q, e.turn, func() bool { return false }); err != nil {
 		return err
 	}
 	defer func() { <-e.turn }()

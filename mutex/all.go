@@ -170,7 +170,7 @@ func (g *Group) enter(ctx context.Context, try bool) error {
 	}
 	g.wait(1)
 	defer g.wait(-1)
-	return g.parts[0].q.Enter(ctx, g.turn, func() bool {
+	return core.Enter(ctx, g.parts[0].q, g.turn, func() bool {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		return g.held != nil

@@ -125,7 +125,7 @@ func (r *runner) enter(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}
-	return r.q.Enter(ctx, r.turn, r.runs.Load)
+	return core.Enter(ctx, r.q, r.turn, r.runs.Load)
 }
 
 // errLostBefore says that the claim was lost before f was called: try again.

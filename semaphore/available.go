@@ -42,7 +42,7 @@ func (s *Weighted) Available(ctx context.Context) (int64, error) {
 }
 
 func (s *Weighted) available(ctx context.Context) (uint64, error) {
-	size, resized, err := s.q.Permits(ctx, s.spec)
+	size, resized, err := core.Permits(ctx, s.q, s.spec)
 	if err != nil {
 		return 0, err
 	}

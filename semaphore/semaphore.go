@@ -208,7 +208,7 @@ func (s *Weighted) Resize(ctx context.Context, n int64) error {
 	s.usable()
 	err := errors.Join(s.err, checkSize(n))
 	if err == nil {
-		err = s.q.Resize(ctx, s.spec, uint64(n))
+		err = core.Resize(ctx, s.q, s.spec, uint64(n))
 	}
 	return core.WrapError("resize", s.spec.Name, err)
 }
@@ -221,7 +221,7 @@ func (s *Weighted) Size(ctx context.Context) (int64, error) {
 	if s.err != nil {
 		return 0, core.WrapError("size", s.spec.Name, s.err)
 	}
-	n, _, err := s.q.Permits(ctx, s.spec)
+	n, _, err := core.Permits(ctx, s.q, s.spec)
 	return int64(n), core.WrapError("size", s.spec.Name, err)
 }
 
@@ -311,12 +311,12 @@ func (s *Weighted) get(ctx context.Context, n int64, try bool, lost func(*Lease)
 // nodes that are down: TryAcquire has no context that could end it.
 func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
 	if !try {
-		n, _, err := s.q.Permits(ctx, s.spec)
+		n, _, err := core.Permits(ctx, s.q, s.spec)
 		return n, err
 	}
 	asked, cancel := context.WithTimeout(ctx, 2*s.spec.Set.NodeTimeout)
 	defer cancel()
-	n, _, err := s.q.Permits(asked, s.spec)
+	n, _, err := core.Permits(asked, s.q, s.spec)
 	if f, ok := errors.AsType[*fault.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {
 		f.Err = fault.ErrNoQuorum // the caller's context has not ended
 		return 0, f

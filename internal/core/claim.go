@@ -138,12 +138,15 @@ func (l startLimiter) tryAcquire() bool {
 
 func (l startLimiter) release() { <-l }
 
-// claims has what all claims of a Quorum share.
+// claims has what a Quorum has in progress at its nodes, and what all of that
+// shares: claims, operations on records, and watches.
 type claims struct {
 	*peers.Peers
 	ticks, deadlines *wake.Scheduler[attempt]
 
 	attempts registry[protocol.ID, *attempt]
+	records  registry[*registerCall, *registerCall]
+	watches  registry[protocol.ID, watcher]
 	starts   startLimiter
 	pauses   pauses
 	waiting  atomic.Int64 // how many claims are waiting for their turn

@@ -101,7 +101,7 @@ func pauseFor(ctx context.Context, q *Quorum, d time.Duration) {
 // Enter waits for a turn that only one goroutine of this process has at a time.
 // If ctx ends, it calls held to ask whether that goroutine already holds what
 // the caller wants.
-func (q *Quorum) Enter(ctx context.Context, turn chan<- struct{}, held func() bool) error {
+func Enter(ctx context.Context, q *Quorum, turn chan<- struct{}, held func() bool) error {
 	if ctx.Err() != nil {
 		return &fault.Failure{Err: fault.ContextError(ctx)}
 	}
@@ -156,8 +156,8 @@ func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context)
 // later. Repairs bring it to nodes that have missed it. A smaller number does
 // not end claims that already hold: new claims wait until enough of them have
 // left.
-func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
-	r := q.number(s.Name, s.Set)
+func Resize(ctx context.Context, q *Quorum, s *Spec, n uint64) error {
+	r := number(&q.claims, s.Name, s.Set)
 	var h Hold
 	var err error
 	for again := (Retry{}); ; again.Wait(ctx, q, s.Name, err) {
@@ -190,8 +190,8 @@ func (q *Quorum) Resize(ctx context.Context, s *Spec, n uint64) error {
 
 // Permits asks the nodes how many permits a semaphore has: as set by the last
 // Resize, or as declared if there was none. resized reports which.
-func (q *Quorum) Permits(ctx context.Context, s *Spec) (n uint64, resized bool, err error) {
-	rec, err := q.number(s.Name, s.Set).Read(ctx)
+func Permits(ctx context.Context, q *Quorum, s *Spec) (n uint64, resized bool, err error) {
+	rec, err := number(&q.claims, s.Name, s.Set).Read(ctx)
 	if err == nil && rec.Undecided {
 		err = &fault.Failure{Err: fmt.Errorf("%w: another Resize is running", fault.ErrHeld)}
 	}

@@ -29,7 +29,7 @@ import (
 // It is safe for concurrent use: New sets its fields. Each part that changes
 // later has a lock of its own, which the comment of its type names.
 type Quorum struct {
-	operations
+	claims
 	waker       wake.Waker
 	closeCalled atomic.Bool   // Close has been called
 	closeDone   chan struct{} // closed when Close has done its work
@@ -56,11 +56,11 @@ type buckets struct {
 func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) {
 	q := &Quorum{closeDone: make(chan struct{})}
 	q.Peers = peers.NewPeers(clients, set)
-	q.Claims, q.starts = q, make(startLimiter, MaxStarting)
+	q.Claims, q.starts = inProgress{q}, make(startLimiter, MaxStarting)
 	if set.Connect == nil { // nodes inside this process sleep when it sleeps, so need no waker
 		q.waker = wake.NewWaker()
 	}
-	q.repairs.q = &q.operations
+	q.repairs.q = &q.claims
 	// tick never blocks: if a link cannot write at once, it writes later by
 	// itself.
 	q.ticks = wake.NewScheduler(wake.Ticks, q.Now, q.tick)
@@ -86,24 +86,26 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	return q, nil
 }
 
-// The methods from here to Alone implement what peers.Peers calls.
+// inProgress is what a Quorum has in progress, as package peers sees it: its
+// methods are those that a Peers calls, see there. Primitives do not see them.
+type inProgress struct{ q *Quorum }
 
-func (q *Quorum) Each(event func(c *process.Attempt, now protocol.Time)) {
-	for _, a := range q.attempts.list() {
+func (p inProgress) Each(event func(c *process.Attempt, now protocol.Time)) {
+	for _, a := range p.q.attempts.list() {
 		a.event(event)
 	}
 }
 
-func (q *Quorum) EachOperation(event func(in *lease.RegisterOp, now protocol.Time)) {
-	for _, i := range q.records.list() {
+func (p inProgress) EachOperation(event func(in *lease.RegisterOp, now protocol.Time)) {
+	for _, i := range p.q.records.list() {
 		i.event(event)
 	}
 }
 
 // Signal makes all watches read soon, because a broken connection may have lost
 // pushes.
-func (q *Quorum) Signal() {
-	for _, w := range q.watches.list() {
+func (p inProgress) Signal() {
+	for _, w := range p.q.watches.list() {
 		w.look()
 	}
 }
@@ -111,25 +113,25 @@ func (q *Quorum) Signal() {
 // Push passes a push, which package peers has judged to count, to its claim or
 // watch. Either may have ended. It runs on the goroutine that reads the node,
 // so it must not block.
-func (q *Quorum) Push(node int, m *protocol.Push) {
+func (p inProgress) Push(node int, m *protocol.Push) {
 	if m.Changed {
-		if w := q.watches.find(m.ID); w != nil {
+		if w := p.q.watches.find(m.ID); w != nil {
 			w.push(node, m.Ticket)
 		}
 		return
 	}
-	if a := q.attempts.find(m.ID); a != nil {
+	if a := p.q.attempts.find(m.ID); a != nil {
 		a.event(func(c *process.Attempt, now protocol.Time) { c.Push(now, node, *m) })
 	}
 }
 
-func (q *Quorum) Repair(task *repair.Task) { q.repairs.start(task) }
+func (p inProgress) Repair(task *repair.Task) { p.q.repairs.start(task) }
 
-func (q *Quorum) Batch() transport.Batch {
-	return &batch{q: &q.claims, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}
+func (p inProgress) Batch() transport.Batch {
+	return &batch{q: &p.q.claims, values: make([]resp.Value, script.BatchHead+transport.MaxBatch)}
 }
 
-func (q *Quorum) Alone() bool { return q.waiting.Load() == 0 }
+func (p inProgress) Alone() bool { return p.q.waiting.Load() == 0 }
 
 // end ends everything in an order that matters: first whatever starts something
 // new (watches, repairs, tasks), then the claims, whose leaves are queued, then

@@ -215,7 +215,7 @@ func (r *Register) Retire(h Hold, seq uint64, keep time.Duration, last []byte) {
 
 // number returns the register that stores how many permits a semaphore has.
 // NewSpec has already accepted the name.
-func (q *operations) number(name string, set *setup.Settings) *Register {
+func number(q *claims, name string, set *setup.Settings) *Register {
 	lock, _ := q.NewSpec(Spec{Name: name, side: script.Number, Weight: 1, Capacity: 1, Set: set})
 	return q.Register(lock)
 }

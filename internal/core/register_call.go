@@ -22,16 +22,8 @@ import (
 // its lease.RegisterOp, and sends the requests that the RegisterOp returns. The
 // RegisterOp decides which requests wait for room, and what is sent when their
 // turn comes: see package flow.
-// Invariant: an operation that has begun is in operations.records until it is
+// Invariant: an operation that has begun is in claims.records until it is
 // over, so that a lost connection, a jumped clock and Close reach it.
-
-// operations has what all operations on records of a Quorum share. The embedded
-// claims has what they share with the claims.
-type operations struct {
-	claims
-	records registry[*registerCall, *registerCall]
-	watches registry[protocol.ID, watcher]
-}
 
 // watcher is a Watch as pushes and the end of the Quorum see it.
 type watcher interface {
@@ -43,12 +35,12 @@ type watcher interface {
 // Register is the record of one name. Its rules are in lease/register.go.
 // It has no state of its own, so it is safe for concurrent use.
 type Register struct {
-	q    *operations
+	q    *claims
 	spec *Spec
 }
 
 // Register returns the record of s's name.
-func (q *operations) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
+func (q *claims) Register(s *Spec) *Register { return &Register{q: q, spec: s} }
 
 // registerCall drives one lease.RegisterOp, as attempt drives a claim. It is
 // safe for concurrent use; mu guards the fields below mu. done receives once,
@@ -57,7 +49,7 @@ func (q *operations) Register(s *Spec) *Register { return &Register{q: q, spec: 
 // Lock order: i.mu, then registry.mu or flow.mu. No lock of an attempt is taken
 // under i.mu, because whether the hold is valid can be read without a lock.
 type registerCall struct {
-	q     *operations
+	q     *claims
 	spec  *Spec
 	terms protocol.Terms // for a read that registers a watch: the watch's id and for how long
 	hold  Hold           // for an open or a put

@@ -30,7 +30,7 @@ import (
 // Invariant: mu is not held while a node is asked, so no event waits for a
 // node.
 type repairer struct {
-	q *operations
+	q *claims
 
 	mu     sync.Mutex
 	failed [peers.MaxNodes]error // per node: why the last attempt failed; nil if it did not
@@ -324,7 +324,7 @@ func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock 
 func (r *repairer) spreadNumber(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, r.q.Rounds(&r.q.Set, 4))
 	defer cancel()
-	_, err := r.q.number(name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true},
+	_, err := number(r.q, name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true},
 		protocol.Terms{})
 	if err != nil {
 		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name, "error", err)

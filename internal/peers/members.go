@@ -234,7 +234,7 @@ func (s *members) followed() bool {
 	// Each number gets a node before a claim learns of it. The node's
 	// connection begins when claims count on it, see keep.
 	s.ps.Nodes.Grow(s.ps, g.Nodes)
-	s.ps.regroup(g)
+	s.regroup(g)
 	s.mu.Lock()
 	s.following = false
 	s.mu.Unlock()
@@ -246,7 +246,8 @@ func (s *members) followed() bool {
 // EachOperation, before it reads the Client's group. The Client gets the new
 // group before they are listed here. So each one counts on the new group,
 // either from its start or because of this call.
-func (ps *Peers) regroup(g protocol.Group) {
+func (s *members) regroup(g protocol.Group) {
+	ps := s.ps
 	ps.Driver.CarryOut(ps.Driver.Client.Regroup(ps.Now(), g))
 	ps.Claims.Each(func(c *process.Attempt, now protocol.Time) { c.Regroup(now, g) })
 	ps.Claims.EachOperation(func(in *lease.RegisterOp, now protocol.Time) { in.Regroup(now, g) })

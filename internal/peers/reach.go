@@ -55,7 +55,7 @@ func (r *reach) Stop() {
 func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
 	if r.update(ps.IsClosed(), missing) {
-		up, all := ps.connected(nil)
+		up, all := r.connected(nil)
 		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all, missing.Votes, missing.Needed)
 		if blank, _ := ps.Members.blankNodes(); blank > 0 {
 			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes vote only after all of them have answered; "+
@@ -92,7 +92,8 @@ func (r *reach) missing() *fault.Failure {
 
 // connected returns how many nodes are connected, and how many there are. It
 // counts up as connected, although its connection is only beginning.
-func (ps *Peers) connected(up *Node) (n, all int) {
+func (r *reach) connected(up *Node) (n, all int) {
+	ps := r.ps
 	list := ps.Nodes.All()
 	if !ps.Members.SetKnown() {
 		list = ps.Seeds.Live()
@@ -184,7 +185,7 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 	if out == 0 {
 		return
 	}
-	up, all := ps.connected(n)
+	up, all := ps.Reach.connected(n)
 	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without data; waiting for the guard time",
 		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait",
 		wait.Round(time.Millisecond), "guard", ps.Guard())
