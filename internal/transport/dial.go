@@ -38,11 +38,25 @@ func usable(limiter redis.Limiter, onConnect func(context.Context, *redis.Conn) 
 // dialer opens connections to one node: a single server, a Sentinel set or a
 // cluster. It is safe for concurrent use.
 type dialer struct {
-	cfg     Config
+	cfg     *Config                       // the Ordered's
 	cluster *redis.ClusterClient          // see quiet; nil if the node is not a cluster
 	asker   *asker                        // asks the Sentinels; nil if the node is not a Sentinel set
 	at      atomic.Pointer[redis.Options] // see options
 	probes  sync.WaitGroup                // parallel attempts besides run's; they end with their context
+}
+
+// close waits for the attempts that are still under way, and ends what asked for
+// the master. No connection is opened after it.
+func (d *dialer) close() {
+	d.probes.Wait() // probes abandon calls that hang: see within
+	if d.asker != nil {
+		d.asker.close()
+	}
+	if d.cluster != nil { // it waits for the application's NewClient, which may hang
+		ctx, cancel := context.WithTimeout(context.Background(), d.cfg.Stall)
+		defer cancel()
+		_, _ = within(ctx, func() (any, error) { return nil, d.cluster.Close() }, func(any) {})
+	}
 }
 
 // options returns the options for the connection, or for the next one. For a

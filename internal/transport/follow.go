@@ -43,7 +43,8 @@ func (l *Ordered) follow(c *conn) {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(l.ctx, l.cfg.Stall)
-		moved := l.asker != nil && l.isRenamed(ctx, c.info.Addr) || l.cluster != nil && l.hasMoved(ctx)
+		moved := l.dialer.asker != nil && l.dialer.isRenamed(ctx, c.info.Addr) ||
+			l.dialer.cluster != nil && l.dialer.hasMoved(ctx)
 		cancel()
 		if moved {
 			l.mu.Lock()

@@ -27,7 +27,8 @@ import (
 // It is safe for concurrent use. mu guards the fields below it, and the part of
 // the current conn that concerns writing and answers.
 type Ordered struct {
-	dialer
+	cfg    Config
+	dialer dialer
 	resp3  bool // the client's options allow it
 	epoch  time.Time
 	ctx    context.Context // ends with Close
@@ -244,15 +245,7 @@ func (l *Ordered) Close(ctx context.Context) error {
 	// settle has called every Reply.
 	l.cancel()
 	l.wg.Wait()
-	l.probes.Wait() // probes abandon calls that hang: see within
-	if l.asker != nil {
-		l.asker.close()
-	}
-	if l.cluster != nil { // it waits for the application's NewClient, which may hang
-		ctx, cancel := context.WithTimeout(context.Background(), l.cfg.Stall)
-		_, _ = within(ctx, func() (any, error) { return nil, l.cluster.Close() }, func(any) {})
-		cancel()
-	}
+	l.dialer.close()
 
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -146,9 +146,9 @@ func (l *Ordered) listen(ctx context.Context) {
 // subscriber cannot distinguish a silent node from a dead one, so it sends
 // pings. Each must be answered within Stall.
 func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscribed bool, err error) {
-	o, err := l.open(ctx, timeout)
+	o, err := l.dialer.open(ctx, timeout)
 	if err != nil {
-		return false, fmt.Errorf("connect to %s: %w", l.name(), l.advise(err))
+		return false, fmt.Errorf("connect to %s: %w", l.dialer.name(), l.dialer.advise(err))
 	}
 	nc, login := o.nc, o.login
 	ctx, end := context.WithCancel(ctx)
@@ -166,7 +166,7 @@ func (l *Ordered) subscribe(ctx context.Context, timeout time.Duration) (subscri
 	rd := resp.NewReader(step)
 	for _, sent := range login {
 		if _, err := rd.Read(); err != nil && !sent.accepts(err) {
-			return false, l.advise(sent.refused(err))
+			return false, l.dialer.advise(sent.refused(err))
 		}
 	}
 	if err := nc.SetWriteDeadline(time.Time{}); err != nil {

@@ -24,17 +24,18 @@ import (
 func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 	cfg.setDefaults()
 	l := &Ordered{
-		dialer:  dialer{cfg: cfg},
+		cfg:     cfg,
 		epoch:   time.Now(),
 		info:    &Info{},
 		downErr: fmt.Errorf("%w: %w", ErrDown, errConnecting),
 	}
+	l.dialer.cfg = &l.cfg
 	switch c := client.(type) {
 	case *redis.ClusterClient:
 		if err := usable(nil, c.Options().OnConnect); err != nil {
 			return nil, err
 		}
-		l.cluster, l.resp3 = quiet(c), c.Options().Protocol != 2
+		l.dialer.cluster, l.resp3 = quiet(c), c.Options().Protocol != 2
 	case *SentinelClient:
 		if c.set.master == "" || len(c.set.addrs) == 0 {
 			return nil, errors.New("the options of the Sentinel set have no MasterName or no SentinelAddrs")
@@ -42,7 +43,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 		if err := l.server(c.Client); err != nil {
 			return nil, err
 		}
-		l.asker = newAsker(c.set)
+		l.dialer.asker = newAsker(c.set)
 	case *redis.Client:
 		if err := l.server(c); err != nil {
 			return nil, err
@@ -58,7 +59,7 @@ func NewOrdered(client redis.UniversalClient, cfg Config) (*Ordered, error) {
 func (l *Ordered) server(c *redis.Client) error {
 	o := c.Options()
 	l.resp3 = o.Protocol != 2
-	l.at.Store(o)
+	l.dialer.at.Store(o)
 	return usable(o.Limiter, o.OnConnect)
 }
 
@@ -105,8 +106,8 @@ func (l *Ordered) run() {
 			pause.failed(err)
 		}
 		// The pause is usually long enough for the answer to arrive.
-		if l.cluster != nil {
-			l.cluster.ReloadState(l.ctx)
+		if l.dialer.cluster != nil {
+			l.dialer.cluster.ReloadState(l.ctx)
 		}
 		pause.sleep(l.ctx)
 	}
@@ -133,7 +134,7 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Unlock()
 	c.start(l)
 	c.wakeWriter()
-	if l.cluster != nil || l.asker != nil { // the master may change while the connection lasts
+	if l.dialer.cluster != nil || l.dialer.asker != nil { // the master may change while the connection lasts
 		l.wg.Go(func() { l.follow(c) })
 	}
 	return room
@@ -237,7 +238,7 @@ func (l *Ordered) inspect(c *conn, seen *progress) {
 func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, maxConnect*l.cfg.Stall)
 	defer cancel()
-	if err := l.aim(ctx); err != nil {
+	if err := l.dialer.aim(ctx); err != nil {
 		return nil, err
 	}
 	ctx, lost := context.WithCancelCause(ctx)
@@ -248,11 +249,11 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	if timeout > l.cfg.Stall {
 		heard := make(chan struct{})
 		step.heard = sync.OnceFunc(func() { close(heard) })
-		l.probes.Go(func() { l.probeInParallel(ctx, heard, lost) })
+		l.dialer.probes.Go(func() { l.dialer.probeInParallel(ctx, heard, lost) })
 	}
-	o, err := l.open(ctx, timeout)
+	o, err := l.dialer.open(ctx, timeout)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.name(), l.advise(cmp.Or(context.Cause(ctx), err)))
+		return nil, fmt.Errorf("connect to %s: %w", l.dialer.name(), l.dialer.advise(cmp.Or(context.Cause(ctx), err)))
 	}
 	nc := o.nc
 	step.Conn = nc
@@ -260,7 +261,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 		o.login = upgrade(o.login)
 	}
 	c := &conn{
-		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.cluster != nil,
+		nc: nc, rd: resp.NewReader(step), batcher: l.cfg.Batch, slotted: l.dialer.cluster != nil,
 		info: &Info{Protocol: 2, Addr: o.addr}, // RESP2 until the node has accepted HELLO 3
 		wake: make(chan struct{}, 1),           // buffered, so that a signal during a write is not lost
 		dead: make(chan struct{}), done: make(chan struct{}),
@@ -279,7 +280,7 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	if err != nil {
 		discard(nc)
-		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.advise(err))
+		err = fmt.Errorf("handshake with %s: %w", nc.RemoteAddr(), l.dialer.advise(err))
 		if c.greeted {
 			l.cfg.HelloFailed()
 		}
