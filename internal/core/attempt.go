@@ -57,7 +57,8 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 			a.setNodeError(i, state.Err) // a try may be over before the link has refused the join
 		}
 	}
-	client.Start(now, &a.claim, s.shared, cfg, links, client.Defer(&cfg, s.Name, s.shared.Contended(), links))
+	deferral := client.Fanout().Defer(&cfg, s.Name, s.shared.Contended(), links)
+	client.Start(now, &a.claim, s.shared, cfg, links, deferral)
 	if !busy {
 		a.only = q.Nodes.Only(cfg.Sets.All())
 	}

@@ -15,7 +15,7 @@ type claimBefore struct {
 	acks   [protocol.MaxNodes]protocol.Time
 }
 
-func (c *Claim) before() (b claimBefore) {
+func before(c *Claim) (b claimBefore) {
 	b.phase, b.ticket = c.State.phase, c.State.ticket
 	for i := range c.State.peers {
 		b.acks[i] = c.State.peers[i].ackSent
@@ -24,7 +24,7 @@ func (c *Claim) before() (b claimBefore) {
 }
 
 // check panics if an event has broken an invariant of the claim.
-func (c *Claim) check(now protocol.Time, was claimBefore) {
+func (was claimBefore) check(c *Claim, now protocol.Time) {
 	v := &c.State
 	invariant.Check(!was.phase.Final() || v.phase == was.phase, "a final phase is never left")
 	invariant.Check(v.ticket >= was.ticket, "T only rises")

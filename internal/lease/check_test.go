@@ -30,12 +30,12 @@ func TestBrokenInvariants(t *testing.T) {
 		"rule 3 admits a holder until its deadline":              func(c *Claim) { c.State.deadline++ },
 	} {
 		c := held()
-		was := c.before()
+		was := before(c)
 		if what == "a final phase is never left" {
 			was.phase = Lost
 		}
-		assert.NotPanics(t, func() { held().check(3, held().before()) })
+		assert.NotPanics(t, func() { before(held()).check(held(), 3) })
 		spoil(c)
-		assert.PanicsWithValue(t, "broken invariant: "+what, func() { c.check(3, was) })
+		assert.PanicsWithValue(t, "broken invariant: "+what, func() { was.check(c, 3) })
 	}
 }

@@ -16,7 +16,7 @@ import (
 // others cannot make q votes alone.
 func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after time.Duration) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	c.State.ticket, c.State.began, c.countAt = t0, now, protocol.Never
 	c.beatAt = c.State.nextBeat(now)
@@ -34,7 +34,7 @@ func (c *Claim) Start(now protocol.Time, t0 protocol.Ticket, later uint32, after
 
 func (c *Claim) Tick(now protocol.Time) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	c.expire(now)
 	if !c.State.phase.Final() {
@@ -59,7 +59,7 @@ func (c *Claim) Sending(now protocol.Time, r protocol.Request) protocol.Request 
 // the answer to both. It returns what the clocks say against the answer.
 func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer) (d Doubt) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	d = c.State.doubts(r, a)
 	c.expire(now)
@@ -81,7 +81,7 @@ func (c *Claim) Answer(now protocol.Time, r protocol.Request, a protocol.Answer)
 
 func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	c.expire(now)
 	if c.State.phase.Final() || m.ID != c.State.ID {
@@ -144,7 +144,7 @@ func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {
 // refuses permanently.
 func (c *Claim) Fail(now protocol.Time, r protocol.Request, permanent bool) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	c.expire(now)
 	p := &c.State.peers[r.Node]
@@ -159,7 +159,7 @@ func (c *Claim) Fail(now protocol.Time, r protocol.Request, permanent bool) {
 // Up records that the connection to a node is back. The node is asked at once.
 func (c *Claim) Up(now protocol.Time, node int) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	// The claim may not count on the node yet: see Regroup.
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
@@ -178,7 +178,7 @@ func (c *Claim) Up(now protocol.Time, node int) {
 // the remaining nodes (rule 4).
 func (c *Claim) Down(now protocol.Time, node int) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); c.State.phase.Final() || node >= len(c.State.peers) {
 		return
@@ -195,7 +195,7 @@ func (c *Claim) Down(now protocol.Time, node int) {
 // asks it like the others, but does not wait for it.
 func (c *Claim) MarkSlow(now protocol.Time, node int) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	c.expire(now)
 	if p := &c.State.peers[node]; !c.State.phase.Final() && p.pendingSince != 0 {
@@ -211,7 +211,7 @@ func (c *Claim) MarkSlow(now protocol.Time, node int) {
 // too. It depends on leases whose nodes may have forgotten the claim since.
 func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); c.State.phase.Final() {
 		return
@@ -233,7 +233,7 @@ func (c *Claim) ShortenLeases(now protocol.Time, nodes uint32, by time.Duration)
 // use.
 func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); c.State.phase.Final() {
 		return
@@ -277,7 +277,7 @@ func (c *Claim) Regroup(now protocol.Time, g protocol.Group) {
 // ends earlier.
 func (c *Claim) Renew(now protocol.Time) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); c.State.phase != Holding {
 		return
@@ -299,7 +299,7 @@ func (c *Claim) Renew(now protocol.Time) {
 // weight. If the claim is not renewed its deadline stays, see leaseBrought.
 func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); c.State.phase != Holding || weight >= c.State.Weight {
 		return
@@ -314,7 +314,7 @@ func (c *Claim) Shrink(now protocol.Time, weight uint64) {
 // Leave withdraws the claim from all nodes (rule 7).
 func (c *Claim) Leave(now protocol.Time) {
 	if invariant.On {
-		defer c.check(now, c.before())
+		defer before(c).check(c, now)
 	}
 	if c.expire(now); !c.State.phase.Final() {
 		c.State.deadline = min(c.State.deadline, now) // it was held until now

@@ -94,12 +94,16 @@ func (f *Fanout) Answered(now protocol.Time, node int, took, timeout time.Durati
 	}
 }
 
-// SetRecovering records whether a node is within its guard time.
-func (f *Fanout) SetRecovering(node int, yes bool) { f.nodes[node].recovering.Store(yes) }
-
-// Recovering reports whether a node is within its guard time, as SetRecovering
-// last said.
-func (f *Fanout) Recovering(node int) bool { return f.nodes[node].recovering.Load() }
+// UpdateRecovering records whether a node is within its guard time, as an
+// answer or the start of a connection shows. It reports whether the node is
+// within it, or was until now.
+func (f *Fanout) UpdateRecovering(node int, recovers bool) (guarding bool) {
+	n := &f.nodes[node].recovering
+	if guarding = recovers || n.Load(); guarding {
+		n.Store(recovers)
+	}
+	return guarding
+}
 
 // Links is the state of the connections of a client when an attempt begins.
 type Links struct {
@@ -128,18 +132,19 @@ type Deferral struct {
 // Defer returns the nodes that an attempt asks later, and how long after the
 // first ones. It defers none in these cases: other claims have recently been met
 // at the name (contended); the hold is not given back at once; the hold is not
-// renewed, so a deferred node would give no lease; nodes are being exchanged; a
-// quorum is all nodes; the attempt is one of those that measure (probeEvery);
-// or less than a quorum of nodes is busy, since one slow node must not cause
-// the others to be deferred. Unhealthy and recovering nodes are asked at once,
-// but do not count among the first.
+// renewed, so a deferred node would give no lease; nodes are being exchanged; the
+// attempt decides which configuration follows, which few nodes decide and
+// rarely; a quorum is all nodes; the attempt is one of those that measure
+// (probeEvery); or less than a quorum of nodes is busy, since one slow node must
+// not cause the others to be deferred. Unhealthy and recovering nodes are asked
+// at once, but do not count among the first.
 func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Deferral) {
 	n, members := len(f.all()), c.Sets.All()
 	need := protocol.NeedOf(members)
 	if c.Sets.Exchanging() || members|c.Absent != 1<<n-1 { // nodes are being exchanged
 		return d
 	}
-	if l.Busy < need || !c.ShortHold || contended || c.NoRenewal ||
+	if l.Busy < need || c.Succession || !c.ShortHold || contended || c.NoRenewal ||
 		need == bits.OnesCount32(members) || c.ID[3]%probeEvery == 0 {
 		return d
 	}
@@ -162,7 +167,7 @@ func (f *Fanout) Defer(c *Config, name string, contended bool, l Links) (d Defer
 		i := (first + k) % n
 		switch {
 		case members&(1<<i) == 0:
-		case l.Unhealthy&(1<<i) != 0 || f.Recovering(i):
+		case l.Unhealthy&(1<<i) != 0 || f.nodes[i].recovering.Load():
 		case need > 0 && time.Duration(buf[i]) <= usual+usual/4+slowMargin:
 			need--
 		default:

@@ -92,8 +92,7 @@ func TestDeferAsksUnhealthyNodes(t *testing.T) {
 	assert.Zero(t, with(0b01001), "three are left: all of them are needed")
 	assert.Equal(t, 1, bits.OnesCount32(with(0b01000)))
 	assert.Zero(t, with(0b01000)&0b01000)
-	f.SetRecovering(2, true)
-	assert.True(t, f.Recovering(2))
+	assert.True(t, f.UpdateRecovering(2, true))
 	assert.Zero(t, with(0b01000))
 	assert.Zero(t, with(0b11000), "there is no quorum to be had: all are asked")
 }
@@ -104,6 +103,7 @@ func TestDeferAsksAllAtOnce(t *testing.T) {
 	for what, change := range map[string]func(d *deferring){
 		"every so often":                     func(d *deferring) { d.ID[3] = 32 },
 		"what is usually held for long":      func(d *deferring) { d.ShortHold = false },
+		"what decides a configuration":       func(d *deferring) { d.Succession = true },
 		"where others are":                   func(d *deferring) { d.contended = true },
 		"what will not be brought to others": func(d *deferring) { d.NoRenewal = true },
 		"where a minority has much to do":    func(d *deferring) { d.Busy = 2 },

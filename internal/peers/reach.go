@@ -165,7 +165,7 @@ func (h *handshake) noteRecovering() {
 	if p.wait > 0 {
 		a.Status = protocol.Recovering
 	}
-	if n.ps.Driver.Client.UpdateRecovering(n.Index, p.wait > 0) {
+	if n.ps.Driver.Client.Fanout().UpdateRecovering(n.Index, p.wait > 0) {
 		n.noteRecovering(a)
 	}
 }

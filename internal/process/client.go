@@ -129,7 +129,7 @@ func NewClient(cfg ClientConfig) *Client {
 	all := protocol.Majority(cfg.Nodes)
 	c.group.Store(&protocol.Group{Nodes: cfg.Nodes, Sets: all, Deciders: all,
 		Window: protocol.WindowOf(cfg.Guard)})
-	c.clocks = nodeset.NewClocks(c.boundsOf(0, cfg.Nodes), cfg.NodeTimeout, cfg.Guard)
+	c.clocks = nodeset.NewClocks(boundsOf(c.bounds[:cfg.Nodes]), cfg.NodeTimeout, cfg.Guard)
 	return c
 }
 
@@ -140,16 +140,6 @@ func (c *Client) Window() protocol.Window { return c.group.Load().Window }
 
 // Group returns the nodes that the client uses now.
 func (c *Client) Group() protocol.Group { return *c.group.Load() }
-
-// UpdateRecovering records whether a node is within its guard time, as an
-// answer or the start of a connection shows. It reports whether the node is
-// within it, or was until now.
-func (c *Client) UpdateRecovering(node int, recovers bool) (guarding bool) {
-	if guarding = recovers || c.fanout.Recovering(node); guarding {
-		c.fanout.SetRecovering(node, recovers)
-	}
-	return guarding
-}
 
 // Voting returns the incarnation that a node votes with, 0 if it does not vote.
 func (c *Client) Voting(node int) protocol.Incarnation {

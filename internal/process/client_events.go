@@ -33,7 +33,7 @@ func (c *Client) Reply(
 	if !v.Counts() { //mutant:RuleJudged
 		return v, do
 	}
-	v.Guarding = c.UpdateRecovering(r.Node, a.Status == protocol.Recovering)
+	v.Guarding = c.fanout.UpdateRecovering(r.Node, a.Status == protocol.Recovering)
 	seen := a.Ticket
 	if e := a.Record; e != nil {
 		seen = max(e.Ticket, e.Promise.Ticket)
@@ -302,7 +302,7 @@ func (c *Client) Regroup(now protocol.Time, g protocol.Group) (do []Action) {
 		c.incarnations.Grow(g.Nodes)
 		c.repair.Grow(g.Nodes)
 		c.fanout.Grow(g.Nodes)
-		c.clocks.Grow(c.boundsOf(had, g.Nodes))
+		c.clocks.Grow(boundsOf(c.bounds[had:g.Nodes]))
 		c.Nodes = g.Nodes
 	}
 	c.group.Store(&g)

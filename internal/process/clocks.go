@@ -14,9 +14,9 @@ type nodeBounds struct {
 	nodeset.ClockBounds
 }
 
-func (c *Client) boundsOf(from, to int) (bounds []*nodeset.ClockBounds) {
-	for i := from; i < to; i++ {
-		bounds = append(bounds, &c.bounds[i].ClockBounds)
+func boundsOf(nodes []nodeBounds) (bounds []*nodeset.ClockBounds) {
+	for i := range nodes {
+		bounds = append(bounds, &nodes[i].ClockBounds)
 	}
 	return bounds
 }

@@ -18,16 +18,6 @@ func (c *Client) Config(succession bool) lease.Config {
 		Succession: succession}
 }
 
-// Defer returns the nodes that an attempt asks later. An attempt that decides
-// which configuration follows defers none, because few nodes decide that, and
-// they are rarely asked.
-func (c *Client) Defer(cfg *lease.Config, name string, contended bool, l lease.Links) lease.Deferral {
-	if cfg.Succession {
-		return lease.Deferral{}
-	}
-	return c.fanout.Defer(cfg, name, contended, l)
-}
-
 // Start starts attempt a, which then asks the nodes. Unhealthy nodes are asked
 // too, but not waited for.
 func (c *Client) Start(

@@ -178,7 +178,7 @@ func (t *Participant) begin() {
 		links.Add(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true) // busy: so that Fanout defers nodes
 	}
 	if later == nil { // as the runtime, with a name that differs from one claim to the next
-		d := p.Client.Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)
+		d := p.Client.Fanout().Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)
 		later = &d
 	}
 	p.Client.Start(p.Now(), a.Attempt, t.shared(), cfg, links, *later)
@@ -255,7 +255,7 @@ func Holds(t *Participant) func() bool {
 }
 
 // leftOut returns which nodes a claim asks only later, and when: in one of two
-// cases none, in one of four those that Client.Defer says (nil), else any
+// cases none, in one of four those that Fanout.Defer says (nil), else any
 // that leave a quorum, drawn from the id.
 func (t *Participant) leftOut(id protocol.ID) *lease.Deferral {
 	w := t.Proc.World
