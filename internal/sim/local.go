@@ -45,8 +45,6 @@ func localOnly(r *rand.Rand, s *course.Setting, callers int) {
 	s.Callers, s.Linger, s.Capacity, s.Weights = callers, 0, 1, []uint64{1}
 }
 
-func readWrite(s *course.Setting) { s.Reading, s.Capacity, s.Weights = 3, 1<<30, []uint64{1, 1 << 30} }
-
 // localTokens: two callers hand the claim over until its tokens are used up.
 // Then a process whose clock is behind gets the next ticket.
 var localTokens = generator{
@@ -67,32 +65,6 @@ var localTokens = generator{
 		most := process.HandOvers + w.RNG.IntN(100)
 		w.Once(func() bool { return v.Lease != nil && v.Lease.N > most || v.Turns > 2*most }, w.Length, 0, func() {
 			o.Parts[0].Value.Callers[0].Lock(process.Write, false)
-		})
-	},
-}
-
-// localMistake: while a writer becomes a reader, another goroutine unlocks by
-// mistake. The next writer of the process waits, and a reader in another
-// process.
-var localMistake = generator{
-	name: "localMistake",
-	set: func(r *rand.Rand, s *course.Setting) {
-		localOnly(r, s, 2)
-		readWrite(s)
-		s.Length = 2 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		v := w.Procs[0].Parts[0].Value
-		c, next, reader := v.Callers[0], v.Callers[1], w.Procs[1].Parts[0].Value.Callers[0]
-		c.Keeps = true
-		w.Then(w.Delay, func() { c.Lock(process.Write, false) })
-		w.Once(func() bool { return c.Doing == world.Holding }, w.TTL, w.Delay, func() {
-			next.Lock(process.Write, false)
-			reader.Lock(process.Read, false)
-		})
-		w.Then(w.Around(w.Slowest()), func() {
-			c.Downgrade()
-			v.Unlock(process.Write)
 		})
 	},
 }

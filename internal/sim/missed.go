@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/nodeset"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
@@ -16,56 +14,6 @@ import (
 
 // The aims in which nodes, processes and operators come back that have missed
 // an exchange.
-
-// exchangeStale: ABC is replaced by DEF, and the nodes that left still serve
-// both sets. D loses its data, or comes back with the old one. A process with
-// the old list reaches A, B, C and D only.
-var exchangeStale = generator{
-	name: "exchange stale",
-	set: func(r *rand.Rand, s *course.Setting) {
-		swapSet(r, s)
-		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
-		s.Hold, s.Think = s.TTL/20, 20*s.Guard
-		s.Length = 8*s.Guard + 6*s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		old, next, _, other, operator := w.Operators.Swap()
-		memory := (*world.Node).Forget
-		w.Once(operator.Follower.At(3), 4*w.Guard, w.Guard/2, func() {
-			if w.RNG.IntN(2) == 0 {
-				next[0].Save()
-				memory = (*world.Node).Revert
-			}
-		})
-		w.Once(operator.Follower.At(4), 4*w.Guard, 0, func() {
-			for _, p := range w.Procs {
-				p.Cut(old...)
-			}
-			operator.Cut(next[2])
-		})
-		w.Then(w.NodeTimeout+w.Around(w.NodeTimeout), func() { operator.Parts[0].Acquire(false) })
-		w.Once(func() bool { return len(w.Ledger.Puts) > 0 }, w.TTL, w.NodeTimeout, func() {
-			w.Procs[0].Cut(next...)
-			operator.Cut(next[0])
-			other.Crash()
-			w.Faults.Bounce(next[0], w.Around(w.NodeTimeout), memory)
-		})
-		w.Then(2*w.NodeTimeout, func() {
-			other.Cut(next[1:]...)
-			other.Mend(old...)
-			other.Restart()
-		})
-		w.Then(w.Guard+w.Guard/4+w.Around(w.TTL), func() { // D may be taken for one that knows all
-			other.Cut(next[0])
-			operator.Cut(next[1])
-			operator.Mend(next[0], next[2])
-		})
-		w.Then(w.TTL/2, func() {
-			operator.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(*world.RegisterOp, bool) {})
-		})
-		w.Then(w.TTL, func() {})
-	},
-}
 
 // exchangeRegress: D takes the place of C, and A loses its data. A process that
 // has missed what follows has A be a member of ABC again, or would. From then

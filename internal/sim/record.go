@@ -193,55 +193,6 @@ var openWaitsForRepair = generator{
 	},
 }
 
-// putForgotten: a node takes a put and forgets it; while that still counts for
-// the run that has put, others take it too, of which one has just told a new
-// run that it has nothing. The node that forgot is the last to promise that
-// run.
-var putForgotten = generator{
-	name: "putForgotten",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 3)
-		s.Nodes = 5
-		s.Capacity, s.Weights, s.Record = 1, []uint64{1}, true
-		s.Offsets = false
-		s.Hold, s.Think = s.TTL/20, 8*s.TTL
-		s.Persist = 4 * s.Guard
-		s.Length = 3*s.Guard + 4*s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		b, c, x := ns[1], ns[2], ns[4]
-		first, second, third := w.Procs[0], w.Procs[1], w.Procs[2]
-		e, p, f := first.Parts[0], second.Parts[0], third.Parts[0]
-		w.LateMessages = false
-		for _, n := range ns {
-			if n != c {
-				third.Cut(n)
-			}
-		}
-		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(begun(w, e), w.TTL, 0, func() {
-			for _, n := range ns {
-				if n != b {
-					first.Cut(n)
-				}
-			}
-		})
-		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Faults.Wipe(b, false) })
-		w.Then(w.Guard-w.TTL/2-w.NodeTimeout, func() { f.Acquire(false) })
-		w.Then(w.NodeTimeout, func() { p.Acquire(false) })
-		w.Once(func() bool { return len(x.Model.Claims(x.Millis(w.Now))) > 0 }, w.TTL, 0, func() { second.To(x).Cut(world.Requests) })
-		w.Once(world.Holds(p), w.TTL, w.NodeTimeout/2, func() {
-			second.Cut(c) // which has told that it has nothing
-			first.Mend(c, x)
-		})
-		w.Then(w.TTL+w.Around(w.TTL), func() {
-			second.To(c).Heal(true)
-			second.To(x).Heal(true)
-		})
-	},
-}
-
 // stretched: one node takes a put, then forgets it and is repaired by the
 // others, which know nothing of it; much later another node takes it, too.
 var stretched = generator{

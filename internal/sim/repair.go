@@ -4,104 +4,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/quorate/quorate/internal/lease"
-	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/course"
 	"github.com/quorate/quorate/internal/sim/trial"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// Aims at nodes that lose their data or get another node's data. In most aims
-// at repairs, claims and records do not matter: the nodes have additional
-// names, and one of the nodes loses them.
-
-// named is what these aims start from.
-func named(r *rand.Rand, s *course.Setting, procs, names int) {
-	plain(r, s, procs)
-	s.Capacity, s.Weights, s.Names = 1, []uint64{1}, names
-	s.Eager = true
-	s.Delay, s.Jitter, s.Tail = min(s.Delay, time.Millisecond), min(s.Jitter, time.Millisecond), 0
-	s.Length = 4 * s.Guard
-}
-
-// repairBeforeGuardEnds: a node takes a put and forgets it. While that still
-// counts for the client that put, another node takes the put, too: it is
-// recorded. That one cannot be asked when the guard time of the first is over.
-var repairBeforeGuardEnds = generator{
-	name: "repairBeforeGuardEnds",
-	set:  stretched.set,
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		p, other := w.Procs[0], w.Procs[1]
-		e := p.Parts[0]
-		e.Puts = true // without a run, which would have the other nodes list the name
-		w.Then(w.Delay, func() { e.Acquire(false) })
-		w.Once(world.Holds(e), w.TTL, 0, func() {
-			p.Cut(b, c)
-			other.Cut(a)
-			v := protocol.Version{Ticket: e.Att.State.Ticket(), ID: e.Att.State.ID, Seq: 1}
-			p.RegisterOps.Start(e.Att, lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Version: v}}, func(*world.RegisterOp, bool) { e.Release() })
-			e.Puts = false
-		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 4*w.Delay, func() {
-			w.Faults.Wipe(a, false)
-			other.To(a).Heal(true)
-		})
-		w.Then(2*w.NodeTimeout, func() { p.Mend(b) })
-		w.Once(func() bool { return w.Ledger.Best.Ticket > 0 }, w.TTL, 0, b.Pause)
-		w.Then(w.Guard+w.TTL, func() {
-			b.Resume()
-			p.To(c).Heal(true)
-		})
-	},
-}
-
-// losesDataAgain: a node lost its data and is brought all names but one, whose
-// run is under way. Then it loses its data again, and its connections stay.
-var losesDataAgain = generator{
-	name: "losesDataAgain",
-	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 20); s.Hold = s.TTL / 20 },
-	plan: func(w *trial.Schedule) {
-		a := w.Shuffled()[0]
-		p := w.Procs[0]
-		w.Held["name 003"] = true
-		w.Then(w.NodeTimeout, func() { w.Faults.Wipe(a, false) })
-		w.Once(func() bool { return len(a.Names) == 19 }, w.Guard+w.TTL, w.NodeTimeout, func() {
-			a.Forget()
-			p.Parts[0].Acquire(true) // the node notices
-			clear(w.Held)
-		})
-		w.Then(2*w.Guard, func() { w.Checks.CaughtUp(a) })
-	},
-}
-
-// listerLosesData: three of five nodes have the names. One of them loses its
-// data, and another one that is asked to repair it loses its data after it was
-// found caught up, and before it lists names. The third cannot be asked.
-var listerLosesData = generator{
-	name: "listerLosesData",
-	set:  func(r *rand.Rand, s *course.Setting) { named(r, s, 1, 3); s.Nodes, s.Think = 5, s.TTL/20 },
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, b, c := ns[0], ns[1], ns[2]
-		clear(ns[3].Names)
-		clear(ns[4].Names)
-		p := w.Procs[0]
-		w.Then(w.NodeTimeout, func() {
-			p.Cut(c)
-			w.Faults.Wipe(a, false)
-		})
-		looks := 0
-		w.Once(func() bool { return a.TurnOf != nil }, w.Guard+w.TTL, 0, func() { looks = b.Looks })
-		w.Once(func() bool { return b.Looks > looks }, w.NodeTimeout, 0, func() {
-			b.Forget()
-			p.Parts[0].Acquire(true) // the node notices
-		})
-		w.Then(2*w.TTL, func() { p.Mend(c) })
-		w.Then(2*w.Guard, func() { w.Checks.CaughtUp(a) })
-	},
-}
+// Aims at nodes that lose their data or get that of an earlier moment back.
 
 // rolling: all nodes lose their data, one after the other, each as soon as an
 // onlooker finds that one more node may be restarted. The run of one name
@@ -113,7 +21,10 @@ var listerLosesData = generator{
 var rolling = generator{
 	name: "rolling",
 	set: func(r *rand.Rand, s *course.Setting) {
-		named(r, s, 4, [...]int{9, 9, 9, 9, 9, 80}[r.IntN(6)])
+		plain(r, s, 4)
+		s.Capacity, s.Weights, s.Eager = 1, []uint64{1}, true
+		s.Names = [...]int{9, 9, 9, 9, 9, 80}[r.IntN(6)]
+		s.Delay, s.Jitter, s.Tail = min(s.Delay, time.Millisecond), min(s.Jitter, time.Millisecond), 0
 		s.Nodes = [...]int{3, 3, 5}[r.IntN(3)]
 		s.Turns = r.IntN(2) == 0
 		s.Length = time.Duration(3*s.Nodes+1) * s.Guard
@@ -162,36 +73,6 @@ var rolling = generator{
 				w.Checks.Remember()
 			})
 		}
-	},
-}
-
-// replica: a client holds with the votes of b and c, and another one has the
-// vote of a. Then c is a's replica for a moment: it has the other client's
-// claim and not the holder's.
-var replica = generator{
-	name: "replica",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Length = 4 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		a, c := ns[0], ns[2]
-		holder, other := w.Procs[0], w.Procs[1]
-		e, f := holder.Parts[0], other.Parts[0]
-		holder.Cut(a)
-		w.Then(w.Around(w.Delay), func() { e.Acquire(false) })
-		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() { f.Acquire(false) })
-		w.Then(w.Around(w.NodeTimeout), func() {
-			if w.RNG.IntN(2) == 0 {
-				holder.Cut(c)
-			}
-			c.Copy(a)
-			if w.RNG.IntN(2) == 0 {
-				other.To(c).Snap()
-			}
-		})
-		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {})
 	},
 }
 

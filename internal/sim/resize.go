@@ -53,33 +53,3 @@ var shrunk = generator{
 		w.Then(w.Guard+time.Duration(w.RNG.Int64N(int64(w.Guard/2))), b.Resume)
 	},
 }
-
-// raised: there is one permit; a Resize to more has reached one node and
-// failed. Two processes each reach that one and one other.
-var raised = generator{
-	name: "raised",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 2)
-		s.Capacity, s.Weights, s.Counting = 3, []uint64{1}, true
-		s.Hold = s.TTL
-		s.Length = 6 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		w.Then(w.Delay, func() {
-			w.Permits.Resize(w, 1, ns)
-			ns[2].Model.Resize(3, w.Permits.At+1)
-		})
-		w.Then(w.NodeTimeout, func() {
-			for i, p := range w.Procs {
-				p.Cut(ns[i])
-				p.Parts[0].Loop()
-			}
-		})
-		w.Then(4*w.TTL, func() {
-			for i, p := range w.Procs {
-				p.To(ns[i]).Heal(true)
-			}
-		})
-	},
-}

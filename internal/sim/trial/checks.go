@@ -194,13 +194,6 @@ func (c *checks) Served(t *world.Participant, within time.Duration) {
 	})
 }
 
-// CaughtUp is the last step of an aim: the node is caught up by now.
-func (c *checks) CaughtUp(n *world.Node) {
-	if !n.Model.CaughtUp() {
-		c.w.Fail("stuck", "node %d is not caught up", n.Index)
-	}
-}
-
 // Remember: each name that all nodes had is on one of them still.
 func (c *checks) Remember() {
 	for name := range c.w.Listed {

@@ -153,7 +153,6 @@ func (a *Attempt) changed() {
 				t.run.held(protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}, true)
 			}
 		case t.Keeps && !w.Draining:
-		case t.Puts:
 		case w.Record && t.Lock == 0:
 			t.turn(a)
 		case t.auto || w.Draining:

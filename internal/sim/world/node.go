@@ -43,7 +43,6 @@ type Node struct {
 
 	Names     map[string]bool // that it has, beside those of the record and the number
 	savedWith map[string]bool // at its last save
-	Looks     int             // at its marker
 	TurnEnds  int64           // until then, by its clock,
 	TurnOf    *Proc           // this process has the turn to repair it
 

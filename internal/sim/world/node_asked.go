@@ -138,7 +138,6 @@ func (n *Node) asked(m *Message) error {
 
 // marker is what the node says of itself.
 func (n *Node) marker() repair.Marker {
-	n.Looks++
 	inc, _ := n.Model.Incarnation()
 	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(), Wait: n.Model.Recovering(n.Millis(n.World.Now))}
 }

@@ -29,7 +29,6 @@ type Participant struct {
 	Value  *Value   // what callers share under its claims; nil: it acts by itself
 
 	Keeps    bool          // it does not let go by itself
-	Puts     bool          // it only puts, when a generator says so
 	Register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
 	succeeds *change.Succession
 
