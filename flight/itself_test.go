@@ -47,3 +47,40 @@ func TestLoadOfItself(t *testing.T) {
 		})
 	}
 }
+
+// unreadable is a value that a faulty version of a program cannot decode.
+type unreadable struct{}
+
+func (*unreadable) UnmarshalJSON([]byte) error { panic("cannot decode") }
+
+// A result that arrives while Do waits for another process is decoded in a
+// goroutine of the library. If that panics, so does Do, in its caller, and
+// nothing stays claimed.
+func TestDecodingPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := quoratetest.New(t, 3)
+		g := flight.New[unreadable](n.Quorum(), "f:")
+		started, loaded := make(chan struct{}), make(chan error, 1)
+		finish := make(chan struct{})
+		go func() {
+			_, err := flight.New[int](n.Quorum(), "f:").Do(t.Context(), "a", 0, func(context.Context) (int, error) {
+				close(started)
+				<-finish
+				return 1, nil
+			})
+			loaded <- err
+		}()
+		<-started
+		panicked := make(chan any, 1)
+		go func() {
+			defer func() { panicked <- recover() }()
+			_, _ = g.Do(t.Context(), "a", time.Minute, func(context.Context) (unreadable, error) { return unreadable{}, nil })
+		}()
+		synctest.Wait()
+		close(finish)
+		require.NoError(t, <-loaded)
+		require.Equal(t, "cannot decode", <-panicked)
+		synctest.Wait()
+		require.Empty(t, n.Holders("f:a"))
+	})
+}

@@ -201,7 +201,8 @@ func (w *Watch) push(node int, t protocol.Ticket) {
 
 // TurnUnless waits for a claim, or until enough accepts the record, which makes
 // the claim needless. In that case l and err are nil. enough is called from
-// another goroutine. The claim is awaited on the caller's goroutine, because
+// another goroutine, but TurnUnless panics if enough does: enough may call
+// functions of the user. The claim is awaited on the caller's goroutine, because
 // the tracer is called there and may panic.
 func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (
 	l *Lease, found Record, err error,
@@ -209,10 +210,15 @@ func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (
 	watch := r.Watch()
 	defer watch.Close()
 	ctx, cancel := context.WithCancel(ctx)
-	needless := false
+	needless, panicked := false, any(nil)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
+		defer func() {
+			if panicked = recover(); panicked != nil {
+				cancel()
+			}
+		}()
 		found, needless = watch.await(ctx, enough)
 		cancel()
 	}()
@@ -222,11 +228,14 @@ func (r *Register) TurnUnless(ctx context.Context, enough func(Record) bool) (
 	}
 	defer stop() // also when the tracer panics
 	l, err = r.q.AcquireLease(ctx, r.spec, false, new(Single))
-	if stop(); !needless {
+	if stop(); !needless && panicked == nil {
 		return l, Record{}, err
 	}
 	if l != nil {
 		_ = l.Release()
+	}
+	if panicked != nil {
+		panic(panicked)
 	}
 	return nil, found, nil
 }
