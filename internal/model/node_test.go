@@ -284,3 +284,16 @@ func TestNamesShareAMarker(t *testing.T) {
 	assert.Len(t, was.Name("").Claims(b.now), 1)
 	assert.False(t, was.Name("").Claims(b.now)[0].ID == was.Claims(b.now)[0].ID)
 }
+
+// Each read of a watcher removes the two oldest watches if they have ended.
+func TestWatchesThatHaveEnded(t *testing.T) {
+	b := newBench(t, 1)
+	for name := byte('a'); name < 'a'+8; name++ {
+		b.do(protocol.OpRead, name, 0)
+	}
+	b.now += 1000
+	for _, left := range []int{7, 5, 3, 1} { // the reader's own watch is one of them
+		b.do(protocol.OpRead, 'z', 0)
+		assert.Len(t, b.watchers, left)
+	}
+}
