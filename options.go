@@ -58,21 +58,22 @@ type LeaderOption interface{ leaderOption() }
 // [period]: https://pkg.go.dev/github.com/quorate/quorate/period
 type PeriodOption interface{ periodOption() }
 
-// The types of this package's options: each accepts what the next one does.
+// The types of this package's options. Each of them is a setting.
 type (
 	setting       struct{ setup.Setting }
 	lockSetting   struct{ setting }
-	sharedSetting struct{ lockSetting }
+	sharedSetting struct{ setting }
 )
 
 func (setting) option()             {}
 func (lockSetting) lockOption()     {}
+func (sharedSetting) lockOption()   {}
 func (sharedSetting) onceOption()   {}
 func (sharedSetting) leaderOption() {}
 func (sharedSetting) periodOption() {}
 func (sharedSetting) sharedOption() {}
 
-func shared(f setup.Setting) SharedOption { return sharedSetting{lockSetting{setting{f}}} }
+func shared(f setup.Setting) SharedOption { return sharedSetting{setting{f}} }
 
 // WithTTL sets how long a lease lasts unless it is renewed, and therefore how
 // long a name stays locked after its holder crashes. Leases are renewed every
