@@ -185,7 +185,7 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 	if ended {
 		leaves, send = send, nil //mutant:EndFirst
 		// Close waits for the callback. The leaves are sent after it.
-		a.q.callbacks.Add(1)
+		a.q.callbacks.running.Add(1)
 	}
 	nodes := a.enqueueAll(send)
 	if a.counted && !a.claim.AwaitsFirstAnswers() {
@@ -214,9 +214,9 @@ func (a *attempt) stepUnlock(now protocol.Time, how ending) {
 		// leaves are sent. They get a goroutine of their own, because they may
 		// block it (TestLoggerThatBlocksAtALoss).
 		if why != nil {
-			a.q.callBack(func() { a.reportLoss(now, why) })
+			a.q.callbacks.start(func() { a.reportLoss(now, why) })
 		}
-		a.q.callbacks.Add(-1)
+		a.q.callbacks.running.Add(-1)
 	}
 	switch {
 	case waiters && news.Waiting:

@@ -144,24 +144,27 @@ type claims struct {
 	*peers.Peers
 	ticks, deadlines *wake.Scheduler[attempt]
 
-	attempts registry[protocol.ID, *attempt]
-	records  registry[*registerCall, *registerCall]
-	watches  registry[protocol.ID, watcher]
-	starts   startLimiter
-	pauses   pauses
-	waiting  atomic.Int64 // how many claims are waiting for their turn
-	// How many Ended callbacks and calls of the logger are running. Close waits
-	// for them: the leaves of holds that end are sent after their callback.
-	callbacks atomic.Int32
+	attempts  registry[protocol.ID, *attempt]
+	records   registry[*registerCall, *registerCall]
+	watches   registry[protocol.ID, watcher]
+	starts    startLimiter
+	pauses    pauses
+	waiting   atomic.Int64 // how many claims are waiting for their turn
+	callbacks callbacks
 }
 
-// callBack runs f, which calls the application, in a goroutine that Close waits
+// callbacks are the Ended callbacks and calls of the logger that are running.
+// Close waits for them: the leaves of holds that end are sent after their
+// callback.
+type callbacks struct{ running atomic.Int32 }
+
+// start runs f, which calls the application, in a goroutine that Close waits
 // for, if end has not seen that there is none.
-func (q *claims) callBack(f func()) {
-	q.callbacks.Add(1)
+func (c *callbacks) start(f func()) {
+	c.running.Add(1)
 	go func() {
 		f()
-		q.callbacks.Add(-1)
+		c.running.Add(-1)
 	}()
 }
 

@@ -89,7 +89,7 @@ func (h Hold) HoldState() process.HoldState {
 
 // bareHolds returns the holds that losing one more node would end although
 // another node answers: see lease.State.Bare.
-func (q *claims) bareHolds() (all []report.BareHold) {
+func bareHolds(q *claims) (all []report.BareHold) {
 	for _, a := range q.attempts.list() {
 		a.mu.Lock()
 		rests := a.claim.State.Bare(q.Now())

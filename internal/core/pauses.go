@@ -92,10 +92,9 @@ func (p *pauses) end() {
 	p.sending.Wait()
 }
 
-// refused records for Close that a node has refused a leave for good, and logs
-// it. The lease that the leave should have ended lasts until until.
-func (q *claims) refused(n *peers.Node, err error, until time.Time) {
-	p := &q.pauses
+// refuse records for Close that a node has refused a leave for good, and logs it
+// by calls. The lease that the leave should have ended lasts until until.
+func (p *pauses) refuse(n *peers.Node, err error, until time.Time, calls *callbacks) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now, r := time.Now(), p.refused[n]
@@ -109,7 +108,7 @@ func (q *claims) refused(n *peers.Node, err error, until time.Time) {
 	}
 	if !p.ended && now.Sub(r.logged) >= 10*time.Second { // a node may refuse the leaves of 100,000 claims
 		r.logged = now
-		q.callBack(func() {
+		calls.start(func() {
 			n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires",
 				"node", n.Addr, "error", err)
 		})

@@ -165,7 +165,7 @@ func (q *Quorum) end(ctx context.Context) error {
 	q.Reach.Stop()
 	// An Ended callback may still be running, and its leaves are sent after it.
 	// So may a call of the logger. Wait for them, but not without limit.
-	for end := time.Now().Add(q.Set.NodeTimeout); q.callbacks.Load() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(q.Set.NodeTimeout); q.callbacks.running.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.Set.TTL)

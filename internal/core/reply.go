@@ -95,7 +95,7 @@ func (c *call) fail(now protocol.Time, err error) (again bool) {
 		stays = true
 	}
 	if _, refused := errors.AsType[resp.Error](err); refused && stays && c.req.Op == protocol.OpLeave {
-		a.q.refused(n, explain(a.spec, err), c.Until())
+		a.q.pauses.refuse(n, explain(a.spec, err), c.Until(), &a.q.callbacks)
 	}
 	return false
 }

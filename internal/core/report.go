@@ -244,7 +244,7 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	// The group is read after the reports. If the set has changed in between, a
 	// node of the new set has no report and counts as not voting. So the answer
 	// is "not yet" in that case, and never "yes" for an old set.
-	s.Bare = q.bareHolds()
+	s.Bare = bareHolds(&q.claims)
 	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group()) && len(s.Bare) == 0
 	s.Set = q.Members.Config.Load()
 	return s, nil
