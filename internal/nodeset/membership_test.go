@@ -235,7 +235,7 @@ func TestASetThatOthersHaveRecordedAgain(t *testing.T) {
 	}
 	w.lose(abc...)
 	p := w.start(abc...).settle(t)
-	p.Want()
+	p.Recorder.Want()
 	require.Equal(t, nodeset.RecordDone, p.recording(false, nodeset.SetRetire).Outcome)
 	assert.Equal(t, "ABC", sorted(late.settle(t).votes()))
 	assert.Equal(t, p.Config().Stamp, late.Config().Stamp)
