@@ -37,7 +37,8 @@ func TestTransferToOneThatIsRestarted(t *testing.T) {
 		require.Error(t, e2e.Receive(t, toC))
 		waiters(t, m, 2)
 		toC = campaign(soon(t), es[2], "")
-		waiters(t, m, 3)
+		waiters(t, m, 3) // at one node
+		synctest.Wait()  // at all nodes
 		cancel()
 		close(work.leave)
 		require.NoError(t, e2e.Receive(t, toC))
@@ -45,9 +46,16 @@ func TestTransferToOneThatIsRestarted(t *testing.T) {
 		waiters(t, m, 2)
 		require.Empty(t, toB)
 		require.Empty(t, toD)
-		for _, e := range []*leader.Election{es[2], es[1], es[3]} { // b and d have queued again in this order
-			synctest.Wait()
-			require.NoError(t, e.Resign(soon(t)))
+		require.NoError(t, es[2].Resign(soon(t)))
+		for range 2 { // b and d have queued again, in either order
+			select {
+			case err := <-toB:
+				require.NoError(t, err)
+				require.NoError(t, es[1].Resign(soon(t)))
+			case err := <-toD:
+				require.NoError(t, err)
+				require.NoError(t, es[3].Resign(soon(t)))
+			}
 		}
 	})
 }
