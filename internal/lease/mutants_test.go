@@ -47,6 +47,7 @@ func TestMutants(t *testing.T) {
 		{"a call waits for the furthest node", "RuleNearest", nearest},
 		{"a name is free though nodes are silent", "RuleUnknown", whoHolds},
 		{"a bare majority is not told of", "RuleBare", bare},
+		{"a put counts that a node took after it had forgotten a later run", "RuleLateTake", lateTake},
 	} {
 		var f findings.Findings
 		restore := mutant.Off(m.rule)

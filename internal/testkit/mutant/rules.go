@@ -39,6 +39,7 @@ var claims = []Rule{
 	{"RuleKeep", "a holder keeps its permits when a Resize leaves fewer: it is lost for nothing"},
 	{"RuleAttest", "a node that lost its data cannot attest that nothing is recorded: a thing is done twice"},
 	{"RuleFresh", "an answer counts for less than a guard time: the node may have forgotten since what it took, and be caught up again"},
+	{"RuleLateTake", "what a node that is not caught up takes after the claim is lost does not count: a settle that arrived late has brought it the claim, and it has forgotten a later run"},
 	{"RuleLater", "what a minority has is not brought to others once a later run may have begun: that run is recorded over"},
 	{"RuleRepair", "what a read finds on a minority is brought to a majority first: what was recorded is not found later"},
 	{"RuleAdopt", "a run that finds a record on a minority records it again: as above"},
