@@ -95,7 +95,8 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, "%s%s %v", sep, resp.OneLine(n.Node), n.Err)
 	}
 	// Bootstrap itself has failed for another reason than that nobody called it.
-	if advice := peers.Advice(e.Needed, e.Unwrap()[1:]); advice != "" && errors.Is(e.Err, ErrNoQuorum) && e.Op != "bootstrap" {
+	if advice := peers.Advice(e.Needed,
+		e.Unwrap()[1:]); advice != "" && errors.Is(e.Err, ErrNoQuorum) && e.Op != "bootstrap" {
 		fmt.Fprintf(&b, "; %s", advice)
 	}
 	return b.String()

@@ -57,10 +57,12 @@ func ExampleWithWarning() {
 	defer q.Close()
 
 	stop := make(chan struct{})
-	m := mutex.New(q, "report", quorate.WithTTL(4*time.Second), quorate.WithWarning(2*time.Second, func(l quorate.Lease) {
-		fmt.Println("held:", l.Context().Err() == nil, "less than two seconds left:", time.Until(l.ValidUntil()) < 2*time.Second)
-		close(stop)
-	}), quorate.WithoutRenewal()) // simulates nodes that cannot be reached
+	m := mutex.New(q, "report", quorate.WithTTL(4*time.Second),
+		quorate.WithWarning(2*time.Second, func(l quorate.Lease) {
+			fmt.Println("held:", l.Context().Err() == nil, "less than two seconds left:",
+				time.Until(l.ValidUntil()) < 2*time.Second)
+			close(stop)
+		}), quorate.WithoutRenewal()) // simulates nodes that cannot be reached
 	m.Lock()
 	<-stop
 	m.Unlock()

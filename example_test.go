@@ -119,8 +119,10 @@ func ExampleNew_tls() {
 // Three Sentinel sets are three nodes.
 func ExampleNewFailoverClient() {
 	var nodes []redis.UniversalClient
-	for _, sentinels := range []string{"a1:26379,a2:26379,a3:26379", "b1:26379,b2:26379,b3:26379", "c1:26379,c2:26379,c3:26379"} {
-		nodes = append(nodes, quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: strings.Split(sentinels, ",")}))
+	for _, sentinels := range []string{"a1:26379,a2:26379,a3:26379", "b1:26379,b2:26379,b3:26379",
+		"c1:26379,c2:26379,c3:26379"} {
+		nodes = append(nodes, quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster",
+			SentinelAddrs: strings.Split(sentinels, ",")}))
 	}
 	q, err := quorate.New(nodes)
 	if err != nil {

@@ -55,7 +55,8 @@ func (downs) Observe(e quorate.Event) {
 
 // An observer receives events that no caller is waiting for.
 func ExampleWithObserver() {
-	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}, quorate.WithObserver(downs{}))
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")},
+		quorate.WithObserver(downs{}))
 	if err != nil {
 		log.Fatal(err)
 	}

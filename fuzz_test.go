@@ -30,9 +30,10 @@ import (
 // nowhere is a client of a server that cannot be reached.
 func nowhere(tb testing.TB) []redis.UniversalClient {
 	tb.Helper()
-	c := redis.NewClient(&redis.Options{Addr: "nowhere:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
-		return nil, errors.New("unreachable")
-	}})
+	c := redis.NewClient(&redis.Options{Addr: "nowhere:1",
+		Dialer: func(context.Context, string, string) (net.Conn, error) {
+			return nil, errors.New("unreachable")
+		}})
 	tb.Cleanup(func() { _ = c.Close() })
 	return []redis.UniversalClient{c}
 }
@@ -45,9 +46,12 @@ func nowhere(tb testing.TB) []redis.UniversalClient {
 // after.
 func FuzzNames(f *testing.F) {
 	seeds := []string{
-		"", "m", "invoices", "m:n", "m:r", "m:q", ":n", ":n:p", "quorate", "quorate:", "quorate:marker", "quorate:heal", "marker", ":heal", "a:b:marker",
-		"{m}", "a}:n", "a{", "}", "quorate:{m}", "quorate:{m}:q", "m}:n:q{", "*", "m*", "a?[b]\\", "a b", "a\nb", "a\r\n+OK\r\n", "m\x00", "\x00",
-		"Schloß", "Schlo\xdf", "\xff\xfe", "\u202em", strings.Repeat("x", 1024), strings.Repeat("x", 1025), strings.Repeat("ß", 512), strings.Repeat("{", 1<<16), "}" + strings.Repeat("\xdf", 1023),
+		"", "m", "invoices", "m:n", "m:r", "m:q", ":n", ":n:p", "quorate", "quorate:", "quorate:marker",
+		"quorate:heal", "marker", ":heal", "a:b:marker",
+		"{m}", "a}:n", "a{", "}", "quorate:{m}", "quorate:{m}:q", "m}:n:q{", "*", "m*", "a?[b]\\", "a b", "a\nb",
+		"a\r\n+OK\r\n", "m\x00", "\x00",
+		"Schloß", "Schlo\xdf", "\xff\xfe", "\u202em", strings.Repeat("x", 1024), strings.Repeat("x", 1025),
+		strings.Repeat("ß", 512), strings.Repeat("{", 1<<16), "}" + strings.Repeat("\xdf", 1023),
 	}
 	for i, s := range seeds {
 		f.Add(s, seeds[(i+1)%len(seeds)], byte(i))
@@ -69,7 +73,8 @@ func FuzzNames(f *testing.F) {
 		}
 		mine, theirs := keysOf(t, prefixes[p], a), keysOf(t, prefixes[r], b)
 		for k := range mine {
-			require.False(t, theirs[k] && (a != b || p != r && k != a), "%q of %q, %q is shared with %q, %q", k, prefixes[p], a, prefixes[r], b)
+			require.False(t, theirs[k] && (a != b || p != r && k != a), "%q of %q, %q is shared with %q, %q",
+				k, prefixes[p], a, prefixes[r], b)
 			for _, prefix := range prefixes {
 				require.False(t, strings.HasPrefix(k, prefix+":{}:"))
 			}
@@ -113,12 +118,14 @@ func usable(t *testing.T, q *quorate.Quorum, name string) bool {
 func keysOf(t *testing.T, prefix, name string) map[string]bool {
 	t.Helper()
 	keys, shared := map[string]bool{}, 0
-	for _, k := range []script.Keys{script.NewKeys(prefix, name), script.NewKeysBeside(prefix, name, script.Number)} {
+	for _, k := range []script.Keys{script.NewKeys(prefix, name),
+		script.NewKeysBeside(prefix, name, script.Number)} {
 		own := requested(t, script.AppendInspect(nil, k, 1, 0), prefix)
 		for op := protocol.OpJoin; op <= protocol.OpRepair; op++ {
 			for _, counting := range []bool{false, true} {
 				terms := protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second, Counting: counting}
-				command := script.AppendCommand(nil, k, &terms, "owner", time.Second, time.Second, protocol.Request{Op: op, Stored: &protocol.Stored{}, Promise: &protocol.Version{}})
+				command := script.AppendCommand(nil, k, &terms, "owner", time.Second, time.Second,
+					protocol.Request{Op: op, Stored: &protocol.Stored{}, Promise: &protocol.Version{}})
 				maps.Copy(own, requested(t, command, prefix))
 			}
 		}
@@ -162,15 +169,18 @@ func FuzzOptions(f *testing.F) {
 	f.Add(8*s, int64(1<<63-1), 2*s, s/5, int64(0), int64(0), int64(1<<63-1), "quorate")
 	f.Add(8*s, 20*s, 2*s, s/5, int64(0), int64(0), int64(1<<63-1), "with-the-ttl-less-than-nothing")
 	f.Add(8*s, 2000*3600*s, 2*s, s/5, int64(0), int64(0), 3000*3600*s, "quorate")
-	f.Add(int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), "")
+	f.Add(int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63), int64(-1<<63),
+		int64(-1<<63), int64(-1<<63), "")
 	f.Add(8*s+1, 20*s, 2*s, s/5, -s, -s, s, "a{b")
 	f.Add(8*s, 20*s+1, 2*s, s/5, int64(0), int64(0), 300*s, "quorate")
 	node := nowhere(f)
 	f.Fuzz(func(t *testing.T, ttl, guard, skew, timeout, most, linger, retention int64, prefix string) {
 		d := func(n int64) time.Duration { return time.Duration(n) }
 		opts := []quorate.Option{
-			quorate.WithTTL(d(ttl)), quorate.WithGuard(d(guard)), quorate.WithSkew(d(skew)), quorate.WithNodeTimeout(d(timeout)),
-			quorate.WithMaxHold(d(most)), quorate.WithLinger(d(linger)), quorate.WithRetention(d(retention)), quorate.WithPrefix(prefix),
+			quorate.WithTTL(d(ttl)), quorate.WithGuard(d(guard)), quorate.WithSkew(d(skew)),
+			quorate.WithNodeTimeout(d(timeout)),
+			quorate.WithMaxHold(d(most)), quorate.WithLinger(d(linger)),
+			quorate.WithRetention(d(retention)), quorate.WithPrefix(prefix),
 			quorate.WithLogger(nil), quorate.WithObserver(nil),
 		}
 		q, err := quorate.New(node, opts...)
@@ -181,14 +191,18 @@ func FuzzOptions(f *testing.F) {
 		defer func() { require.NoError(t, q.Close()) }()
 		least := new(big.Int).Mul(big.NewInt(2), new(big.Int).Add(big.NewInt(ttl), big.NewInt(skew)))
 		require.LessOrEqual(t, least.Cmp(big.NewInt(guard)), 0, "guard >= 2 ttl + 2 skew")
-		require.True(t, ttl > 0 && skew >= 0 && timeout > 0 && timeout <= ttl/4 && retention >= guard && most >= 0 && linger >= 0)
-		require.Zero(t, d(guard)%time.Millisecond+d(skew)%time.Millisecond+d(retention)%time.Millisecond, "the set keeps what is asked for")
+		require.True(t,
+			ttl > 0 && skew >= 0 && timeout > 0 && timeout <= ttl/4 && retention >= guard && most >= 0 && linger >= 0)
+		require.Zero(t, d(guard)%time.Millisecond+d(skew)%time.Millisecond+d(retention)%time.Millisecond,
+			"the set keeps what is asked for")
 		require.Positive(t, d(ttl)+d(retention), "how long a queue is kept")
-		_, err = script.Decode([]resp.Value{{Int: int64(protocol.Recovering)}, {Int: 1}, {Int: d(guard).Milliseconds()}})
+		_, err = script.Decode([]resp.Value{{Int: int64(protocol.Recovering)}, {Int: 1},
+			{Int: d(guard).Milliseconds()}})
 		require.NoError(t, err, "a node that is new")
 		set := core.Override(core.CoreOf(q), "a primitive", opts[:1])
 		require.Less(t, lease.Drift(set.TTL), set.TTL)
-		for range requested(t, script.AppendMark(nil, script.Home("").Marker(prefix), protocol.ID{}, "run", ""), prefix) {
+		for range requested(t, script.AppendMark(nil, script.Home("").Marker(prefix), protocol.ID{}, "run", ""),
+			prefix) {
 			t.Error("a marker has one key")
 		}
 		require.NotPanics(t, func() { mutex.New(q, "m", quorate.WithLinger(0), quorate.WithoutRenewal()) })

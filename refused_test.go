@@ -39,7 +39,8 @@ func TestRefusedAtOnce(t *testing.T) {
 		case strings.EqualFold(line, "ping"), strings.HasPrefix(line, "SCRIPT LOAD"):
 			return "+OK\r\n"
 		case strings.HasPrefix(line, "EVALSHA"):
-			return "-ERR Error running script (call to f_0): @user_script: 3: Write commands not allowed after non deterministic commands\r\n"
+			return "-ERR Error running script (call to f_0): @user_script: 3: Write commands not allowed after non " +
+				"deterministic commands\r\n"
 		}
 		return "-ERR unknown command\r\n"
 	})
@@ -94,9 +95,11 @@ func (limiter) ReportResult(error) {}
 // exclude no other client of the set.
 func TestFailoverClusterClientIsRefused(t *testing.T) {
 	t.Parallel()
-	c := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"127.0.0.1:1"}})
+	c := redis.NewFailoverClusterClient(&redis.FailoverOptions{MasterName: "m",
+		SentinelAddrs: []string{"127.0.0.1:1"}})
 	defer c.Close()
-	_, err := quorate.New([]redis.UniversalClient{c}, quorate.WithLogger(nil), quorate.WithNodeNames("sentinel:m@127.0.0.1:1"))
+	_, err := quorate.New([]redis.UniversalClient{c}, quorate.WithLogger(nil),
+		quorate.WithNodeNames("sentinel:m@127.0.0.1:1"))
 	assert.ErrorIs(t, err, quorate.ErrInvalid)
 	assert.ErrorContains(t, err, "use quorate.NewFailoverClient")
 }

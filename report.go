@@ -199,8 +199,10 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 // report is what the core has found about a node, or a server of it.
 func nodeReport(n *report.Node) NodeReport {
 	r := NodeReport{
-		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync, Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
-		Recovering: n.Recovering, Refuses: n.Refuses, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt, Warnings: n.Warnings, Buckets: n.Buckets,
+		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,
+		Eviction: n.Eviction, Offset: n.Offset, RoundTrip: n.RoundTrip,
+		Recovering: n.Recovering, Refuses: n.Refuses, CaughtUp: n.CaughtUp, Jumped: n.Jumped, JumpedAt: n.JumpedAt,
+		Warnings: n.Warnings, Buckets: n.Buckets,
 		Membership: Membership(n.Membership), Number: n.Index,
 	}
 	if n.Index >= nodeset.Seed {
@@ -220,15 +222,19 @@ func (r *Report) reportSet(s *report.Survey) {
 	c := s.Set
 	switch {
 	case c == nil && s.Unrecorded():
-		r.Set.Note = "no set is recorded yet: the nodes record it on their own once all of them answer a client that uses locks, and vote one guard time later; if no client has ever used them, \"quorate bootstrap\" skips that wait"
+		r.Set.Note = "no set is recorded yet: the nodes record it on their own once all of them answer a client " +
+			"that uses locks, and vote one guard time later; if no client has ever used them, \"quorate bootstrap\" " +
+			"skips that wait"
 		return
 	case c == nil:
-		r.Set.Note = "too few nodes answer to tell which set they are: start those that are down, and look at what is wrong with the others"
+		r.Set.Note = "too few nodes answer to tell which set they are: start those that are down, and look at " +
+			"what is wrong with the others"
 		return
 	}
 	r.Set = SetReport{
 		Recorded: true, Stamp: string(c.Stamp), Epoch: c.Stamp.Epoch(), Since: c.Stamp.Since(),
-		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: c.LongestTTL(), Stage: Stage(c.Stage.String()),
+		Members: c.Addrs(), Guard: c.Guard(), Retention: c.Retention(), Skew: c.Skew(), LongestTTL: c.LongestTTL(),
+		Stage: Stage(c.Stage.String()),
 	}
 	for _, m := range c.Members {
 		if len(m.Also) > 0 {
@@ -245,6 +251,7 @@ func (r *Report) reportSet(s *report.Survey) {
 		}
 	}
 	if c.Stage != nodeset.Stable {
-		r.Set.Note = "the set is being changed; if no command is running, run the same \"quorate members\" command again, or \"quorate members undo\""
+		r.Set.Note = "the set is being changed; if no command is running, run the same \"quorate members\" " +
+			"command again, or \"quorate members undo\""
 	}
 }

@@ -127,7 +127,8 @@ func TestTracerOfEachPrimitive(t *testing.T) {
 				s.Release(2)
 			},
 			"once": func() {
-				require.NoError(t, once.New(q, "once").DoContext(ctx, func(context.Context) error { second(); return nil }))
+				require.NoError(t, once.New(q, "once").DoContext(ctx,
+					func(context.Context) error { second(); return nil }))
 			},
 			"leader": func() {
 				e := leader.New(q, "leader")

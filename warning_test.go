@@ -25,7 +25,8 @@ type warning struct {
 
 func warnings(before time.Duration) (chan warning, quorate.SharedOption) {
 	got := make(chan warning, 16)
-	return got, quorate.WithWarning(before, func(l quorate.Lease) { got <- warning{l, time.Until(l.ValidUntil())} })
+	return got, quorate.WithWarning(before,
+		func(l quorate.Lease) { got <- warning{l, time.Until(l.ValidUntil())} })
 }
 
 // Each kind of hold is warned of once when its nodes stop, again when they have
@@ -65,7 +66,8 @@ func TestWarning(t *testing.T) {
 // A hold that is not renewed is warned of before its end, and one that has been
 // given back is not.
 func TestWarningWithoutRenewal(t *testing.T) {
-	for what, option := range map[string]quorate.SharedOption{"not renewed": quorate.WithoutRenewal(), "held for too long": quorate.WithMaxHold(time.Minute)} {
+	for what, option := range map[string]quorate.SharedOption{"not renewed": quorate.WithoutRenewal(),
+		"held for too long": quorate.WithMaxHold(time.Minute)} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				got, warn := warnings(time.Second)
@@ -105,9 +107,12 @@ func TestWarningOfAClaimThatLingers(t *testing.T) {
 func TestWarningThatWouldComeWhileAllIsWell(t *testing.T) {
 	q := quoratetest.New(t, 1).Quorum()
 	for _, before := range []time.Duration{-1, 0, 4*time.Second + 1, 6 * time.Second} {
-		assert.PanicsWithValue(t, "quorate: mutex.New: WithWarning("+before.String()+"): must be above 0 and at most half of the TTL (8s); a longer one would warn before each renewal", func() {
-			mutex.New(q, "m", quorate.WithWarning(before, func(quorate.Lease) {}))
-		})
+		assert.PanicsWithValue(t,
+			"quorate: mutex.New: WithWarning("+before.String()+
+				"): must be above 0 and at most half of the TTL (8s); a longer one would warn before each renewal",
+			func() {
+				mutex.New(q, "m", quorate.WithWarning(before, func(quorate.Lease) {}))
+			})
 	}
 	assert.NotPanics(t, func() {
 		mutex.New(q, "m", quorate.WithWarning(4*time.Second, func(quorate.Lease) {}))

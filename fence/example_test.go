@@ -120,7 +120,8 @@ func ExampleHandler() {
 func ExampleTransport() {
 	var token uint64 = 1838381800842592257 // m.Lease().Token()
 	client := &http.Client{Transport: fence.Transport(http.DefaultTransport, token)}
-	resp, err := client.Post("http://stock.example/orders", "application/json", strings.NewReader(`{"id": 4711}`))
+	resp, err := client.Post("http://stock.example/orders", "application/json",
+		strings.NewReader(`{"id": 4711}`))
 	if err != nil {
 		log.Print(err)
 		return
@@ -152,7 +153,8 @@ func ExampleToken() {
 		if err := fence.PostgreSQL.Check(r.Context(), tx, "orders", token); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(r.Context(), "UPDATE orders SET paid = true WHERE id = $1", r.PathValue("id")); err != nil {
+		if _, err := tx.ExecContext(r.Context(), "UPDATE orders SET paid = true WHERE id = $1",
+			r.PathValue("id")); err != nil {
 			return err
 		}
 		return tx.Commit()

@@ -20,22 +20,24 @@ func TestHandler(t *testing.T) {
 	t.Parallel()
 	var store fence.Memory
 	var calls int
-	server := httptest.NewServer(fence.Handler(&store, "orders", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		calls++
-		token, err := fence.Token(r)
-		assert.NoError(t, err)
-		assert.Equal(t, r.Header.Get(fence.Header), r.URL.Query().Get("token"))
-		if r.URL.Path == "/panic" {
-			panic(http.ErrAbortHandler)
-		}
-		_, _ = io.WriteString(w, "done ")
-		assert.Positive(t, token)
-	})))
+	server := httptest.NewServer(fence.Handler(&store, "orders",
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			calls++
+			token, err := fence.Token(r)
+			assert.NoError(t, err)
+			assert.Equal(t, r.Header.Get(fence.Header), r.URL.Query().Get("token"))
+			if r.URL.Path == "/panic" {
+				panic(http.ErrAbortHandler)
+			}
+			_, _ = io.WriteString(w, "done ")
+			assert.Positive(t, token)
+		})))
 	defer server.Close()
 
 	post := func(path string, tokens ...string) (int, string, http.Header) {
 		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+path+"?token="+strings.Join(tokens, ","), nil)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			server.URL+path+"?token="+strings.Join(tokens, ","), nil)
 		require.NoError(t, err)
 		req.Header[fence.Header] = tokens
 		resp, err := server.Client().Do(req)
@@ -57,7 +59,8 @@ func TestHandler(t *testing.T) {
 	status, body, _ = post("/")
 	assert.Equal(t, http.StatusPreconditionRequired, status)
 	assert.Contains(t, body, "send the token of your hold in the header Quorate-Fence")
-	for _, bad := range [][]string{{""}, {"x"}, {"-1"}, {"0"}, {"+8"}, {"8.0"}, {"9223372036854775808"}, {"8", "9"}} {
+	for _, bad := range [][]string{{""}, {"x"}, {"-1"}, {"0"}, {"+8"}, {"8.0"},
+		{"9223372036854775808"}, {"8", "9"}} {
 		status, body, _ = post("/", bad...)
 		assert.Equal(t, http.StatusBadRequest, status, "%q: %s", bad, body)
 	}
@@ -90,7 +93,9 @@ func TestHandlerWithoutStore(t *testing.T) {
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	var got string
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get(fence.Header) }))
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get(fence.Header)
+	}))
 	defer server.Close()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, server.URL, nil)
 	require.NoError(t, err)

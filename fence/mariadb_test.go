@@ -28,12 +28,14 @@ func TestMariaDB(t *testing.T) {
 		DB: db, Dialect: fence.MySQL, Levels: levels,
 		Waiting: func() bool {
 			var n int
-			err := db.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'Innodb_row_lock_current_waits'").Scan(&n)
+			err := db.QueryRow("SELECT variable_value FROM information_schema.global_status WHERE variable_name = " +
+				"'Innodb_row_lock_current_waits'").Scan(&n)
 			return err == nil && n == 1
 		},
 		Again: func(err error) bool {
 			e := (*mysql.MySQLError)(nil)
-			return errors.As(err, &e) && (e.Number == 1213 || e.Number == 1020) // a deadlock; the row has changed since the snapshot
+			// A deadlock; the row has changed since the snapshot.
+			return errors.As(err, &e) && (e.Number == 1213 || e.Number == 1020)
 		},
 	})
 }
@@ -54,8 +56,10 @@ func startMariaDB(t *testing.T) (source string) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "socket")
-	cmd := exec.Command(binary, "--no-defaults", "--skip-grant-tables", "--skip-networking", "--datadir="+dir, "--socket="+socket,
-		"--pid-file="+filepath.Join(dir, "pid"), "--innodb-flush-log-at-trx-commit=0", "--innodb-buffer-pool-size=16M")
+	cmd := exec.Command(binary, "--no-defaults", "--skip-grant-tables", "--skip-networking",
+		"--datadir="+dir, "--socket="+socket,
+		"--pid-file="+filepath.Join(dir, "pid"), "--innodb-flush-log-at-trx-commit=0",
+		"--innodb-buffer-pool-size=16M")
 	cmd.Dir = dir
 	if os.Getuid() == 0 { // which the server refuses
 		nobody, err := user.Lookup("nobody")

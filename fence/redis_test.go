@@ -48,7 +48,8 @@ func testRedisTokens(t *testing.T, client redis.UniversalClient) {
 			continue
 		}
 		require.ErrorIs(t, err, fence.ErrStale, step.token)
-		require.ErrorContains(t, err, fmt.Sprintf("token %d is stale, a later holder with token %d", step.token, step.highest))
+		require.ErrorContains(t, err, fmt.Sprintf("token %d is stale, a later holder with token %d", step.token,
+			step.highest))
 	}
 	require.ErrorContains(t, fence.CheckRedis(ctx, client, "orders", 0), "no hold has the token 0")
 	require.NoError(t, client.Set(ctx, "text", "12a", 0).Err())
@@ -83,7 +84,8 @@ func testScript(t *testing.T, client redis.UniversalClient) {
 	assert.Equal(t, []int64{0, 0}, got)
 
 	wrong := fence.NewScript("local a = 1\nreturn redis.call('NONE')")
-	assert.ErrorContains(t, wrong.Run(ctx, client, "wrong", 1, nil).Err(), "user_script:2", "the line of the script")
+	assert.ErrorContains(t, wrong.Run(ctx, client, "wrong", 1, nil).Err(),
+		"user_script:2", "the line of the script")
 }
 
 // Many writers with random tokens: what they append is in order.

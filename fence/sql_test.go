@@ -26,7 +26,8 @@ func TestPostgreSQL(t *testing.T) {
 		Waiting: func() bool { return pgtest.Runs(db, "INSERT INTO quorate_fences") },
 		Again: func(err error) bool {
 			e := (*pq.Error)(nil)
-			return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01") // a serialization failure, a deadlock
+			// A serialization failure, a deadlock.
+			return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 		},
 	})
 	t.Run("paused in its transaction", func(t *testing.T) { testPaused(t, db) })

@@ -33,7 +33,8 @@ func TestClocksThatAreSetBack(t *testing.T) {
 		do := func() int {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			v, err := flight.New[int](q, "f:").Do(ctx, "k", 0, func(context.Context) (int, error) { loads++; return loads, nil })
+			v, err := flight.New[int](q, "f:").Do(ctx, "k",
+				0, func(context.Context) (int, error) { loads++; return loads, nil })
 			require.NoError(t, err)
 			return v
 		}
@@ -69,7 +70,8 @@ func TestSkewIsThatOfTheSet(t *testing.T) {
 		do := func(q *quorate.Quorum) int {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
-			v, err := flight.New[int](q, "f:").Do(ctx, "k", time.Hour, func(context.Context) (int, error) { loads++; return loads, nil })
+			v, err := flight.New[int](q, "f:").Do(ctx, "k", time.Hour,
+				func(context.Context) (int, error) { loads++; return loads, nil })
 			require.NoError(t, err)
 			return v
 		}

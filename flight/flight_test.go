@@ -91,7 +91,8 @@ func TestFresh(t *testing.T) {
 		assert.EqualValues(t, 5, do(a, "EUR", 0))
 		assert.EqualValues(t, 6, do(a, "EUR", 0))
 		time.Sleep(59 * time.Minute)
-		assert.EqualValues(t, 6, do(b, "EUR", time.Hour), "it is kept for longer than its caller takes it for fresh")
+		assert.EqualValues(t, 6, do(b, "EUR", time.Hour),
+			"it is kept for longer than its caller takes it for fresh")
 	})
 }
 
@@ -136,10 +137,11 @@ func TestLoaderDies(t *testing.T) {
 		var l loads
 		ended := make(chan error, 1)
 		go func() {
-			_, err := flight.New[int64](dies, "rates:").Do(soon(t), "EUR", time.Minute, func(ctx context.Context) (int64, error) {
-				<-ctx.Done()
-				return 0, context.Cause(ctx)
-			})
+			_, err := flight.New[int64](dies, "rates:").Do(soon(t), "EUR", time.Minute,
+				func(ctx context.Context) (int64, error) {
+					<-ctx.Done()
+					return 0, context.Cause(ctx)
+				})
 			ended <- err
 		}()
 		synctest.Wait()
@@ -221,7 +223,8 @@ func TestPanic(t *testing.T) {
 							ended.Add(1)
 						}
 					}()
-					_, err := g.Do(soon(t), "EUR", time.Minute, func(context.Context) (int64, error) { time.Sleep(time.Second); end(); return 0, nil })
+					_, err := g.Do(soon(t), "EUR", time.Minute,
+						func(context.Context) (int64, error) { time.Sleep(time.Second); end(); return 0, nil })
 					t.Error("it returned", err)
 				})
 			}
@@ -291,7 +294,8 @@ func TestMisuse(t *testing.T) {
 		// A record that is not of this type is replaced.
 		_, err = g.Do(t.Context(), "x", time.Hour, text("word"))
 		require.NoError(t, err)
-		n, err := flight.New[int](q, "").Do(t.Context(), "x", time.Hour, func(context.Context) (int, error) { return 9, nil })
+		n, err := flight.New[int](q, "").Do(t.Context(), "x", time.Hour,
+			func(context.Context) (int, error) { return 9, nil })
 		require.NoError(t, err)
 		assert.Equal(t, 9, n)
 	})

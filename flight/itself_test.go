@@ -74,7 +74,8 @@ func TestDecodingPanics(t *testing.T) {
 		panicked := make(chan any, 1)
 		go func() {
 			defer func() { panicked <- recover() }()
-			_, _ = g.Do(t.Context(), "a", time.Minute, func(context.Context) (unreadable, error) { return unreadable{}, nil })
+			_, _ = g.Do(t.Context(), "a", time.Minute,
+				func(context.Context) (unreadable, error) { return unreadable{}, nil })
 		}()
 		synctest.Wait()
 		close(finish)

@@ -43,7 +43,8 @@ func Evict(ctx context.Context, q *quorate.Quorum, name string, token uint64) er
 }
 
 var (
-	errDeaf    = fmt.Errorf("%w: the holder is still renewing and has not received the eviction: end its process, or make sure that it may subscribe to its channel and runs this version", fault.ErrHeld)
+	errDeaf = fmt.Errorf("%w: the holder is still renewing and has not received the eviction: end its "+
+		"process, or make sure that it may subscribe to its channel and runs this version", fault.ErrHeld)
 	errUnheard = errors.New("has the claim, but its holder is not subscribed there")
 	errTold    = errors.New("has the claim, and has sent the eviction")
 	errNoVote  = errors.New("has the claim, but does not vote for it")

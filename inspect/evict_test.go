@@ -87,10 +87,13 @@ func TestEvict(t *testing.T) {
 
 	// The fence of one node is ahead, so that node has the holder at another
 	// ticket than a majority.
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{ahead}", fmt.Sprint("R", time.Now().Add(time.Second).UnixMicro(), " 00"), quiet).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), "quorate:{ahead}",
+		fmt.Sprint("R", time.Now().Add(time.Second).UnixMicro(), " 00"), quiet).Err())
 	ahead := mutex.New(holder, "ahead")
 	require.NoError(t, ahead.LockContext(soon(t)))
-	r = until(t, eye, "ahead", func(r *inspect.Report) bool { return len(r.Holders) == 1 && len(r.Nodes[0].Tokens) == 1 })
+	r = until(t, eye, "ahead", func(r *inspect.Report) bool {
+		return len(r.Holders) == 1 && len(r.Nodes[0].Tokens) == 1
+	})
 	assert.Equal(t, ahead.Lease().Token(), r.Holders[0].Token)
 	h, err := ahead.Holder(soon(t))
 	require.NoError(t, err)
@@ -123,7 +126,8 @@ func TestEvictTheDeaf(t *testing.T) {
 	c := redistest.Start(t, 3)
 	var urls []string
 	for i := range 3 {
-		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "deaf", "on", ">secret", "~*", "+@all", "resetchannels").Err())
+		require.NoError(t, c.Node(i).Client().Do(t.Context(), "ACL", "SETUSER", "deaf", "on", ">secret", "~*",
+			"+@all", "resetchannels").Err())
 		urls = append(urls, strings.Replace(c.URLs()[i], "redis://", "redis://deaf:secret@", 1))
 	}
 	eye := e2e.Open(t, c, e2e.Timing(ttl))
@@ -235,7 +239,8 @@ func TestEvictIsBrokenOff(t *testing.T) {
 					c.Delay(i, trip)
 				}
 				for at := range 10 {
-					ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond+time.Duration(at)*10*time.Millisecond)
+					ctx, cancel := context.WithTimeout(t.Context(),
+						300*time.Millisecond+time.Duration(at)*10*time.Millisecond)
 					err := inspect.Evict(ctx, eye, "m", l.Token())
 					over, _ := ctx.Deadline()
 					assert.Zero(t, time.Since(over), "at once, and no node is asked again")
@@ -266,7 +271,9 @@ func TestEvictOfAWaiterWithAVote(t *testing.T) {
 				c.Partition(q, 0)
 				// The waiter itself leaves the holder its place at node 0. A new claim does not.
 				time.AfterFunc(10*time.Second, func() { mutex.New(other, "m").TryLock() })
-				r := until(t, eye, "m", func(r *inspect.Report) bool { return len(r.Waiters) == 1 && r.Waiters[0].Votes == 1 })
+				r := until(t, eye, "m", func(r *inspect.Report) bool {
+					return len(r.Waiters) == 1 && r.Waiters[0].Votes == 1
+				})
 				if late > 0 {
 					c.Partition(eye, 2)
 					time.AfterFunc(late, func() { c.Partition(eye) })

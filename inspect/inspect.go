@@ -226,7 +226,8 @@ func (v *view) node(n *seen, claims []*merged, newest *script.Written) Node {
 	case n.queue.Memory <= 0:
 		r.Differs = append(r.Differs, errForgetful.Error())
 	case n.queue.Foreign > 0:
-		r.Differs = append(r.Differs, fmt.Sprintf("another library holds the key of that name for %v", n.queue.Foreign.Round(time.Millisecond)))
+		r.Differs = append(r.Differs, fmt.Sprintf("another library holds the key of that name for %v",
+			n.queue.Foreign.Round(time.Millisecond)))
 	}
 	switch {
 	case newest == nil:

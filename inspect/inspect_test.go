@@ -87,7 +87,8 @@ func TestMutex(t *testing.T) {
 	for i := range 3 {
 		go func() { _ = mutex.New(others, "m").LockContext(ctx) }()
 		r = until(t, eye, "m", func(r *inspect.Report) bool {
-			return len(r.Waiters) == i+1 && !slices.ContainsFunc(r.Nodes, func(n inspect.Node) bool { return n.Queued != i+2 })
+			return len(r.Waiters) == i+1 && !slices.ContainsFunc(r.Nodes,
+				func(n inspect.Node) bool { return n.Queued != i+2 })
 		})
 		tokens = append(tokens, r.Waiters[i].Token)
 	}
@@ -143,7 +144,8 @@ func TestDifferences(t *testing.T) {
 	require.Len(t, r.Holders, 1)
 	assert.Equal(t, 2, r.Holders[0].Votes)
 	assert.Empty(t, r.Nodes[0].Differs)
-	assert.Contains(t, r.Nodes[2].Differs, fmt.Sprintf("has no claim of the holder with token %d", r.Holders[0].Token))
+	assert.Contains(t, r.Nodes[2].Differs,
+		fmt.Sprintf("has no claim of the holder with token %d", r.Holders[0].Token))
 	assert.Contains(t, strings.Join(r.Nodes[2].Differs, "; "), "another library holds the key of that name for ")
 	assert.Zero(t, r.Foreign, "a minority of the keys is no hold")
 }
@@ -164,7 +166,8 @@ func TestNodeThatHangsIsGivenUpOnce(t *testing.T) {
 		listed = append(listed, e.Name)
 	}
 	assert.Equal(t, []string{"m"}, listed)
-	assert.Less(t, time.Since(began), 12*time.Second, "patience, and not a node timeout for each of 64 buckets as well")
+	assert.Less(t, time.Since(began), 12*time.Second,
+		"patience, and not a node timeout for each of 64 buckets as well")
 }
 
 // A listing stands a node that is late.

@@ -34,10 +34,13 @@ func TestKindsOfClaims(t *testing.T) {
 	}
 	require.NoError(t, semaphore.NewWeighted(q, "one", 1).Acquire(t.Context(), 1))
 	shows("one", inspect.Semaphore)
-	require.NoError(t, once.New(q, "once").DoContext(t.Context(), func(context.Context) error { shows("once", inspect.Once); return nil }))
-	_, err := period.New(q, "period", time.Hour).Do(t.Context(), func(context.Context) error { shows("period", inspect.Period); return nil })
+	require.NoError(t, once.New(q, "once").DoContext(t.Context(),
+		func(context.Context) error { shows("once", inspect.Once); return nil }))
+	_, err := period.New(q, "period", time.Hour).Do(t.Context(),
+		func(context.Context) error { shows("period", inspect.Period); return nil })
 	require.NoError(t, err)
-	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour, func(context.Context) (string, error) { shows("flight", inspect.Flight); return "", nil })
+	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour,
+		func(context.Context) (string, error) { shows("flight", inspect.Flight); return "", nil })
 	require.NoError(t, err)
 	m := mutex.New(q, "mutex")
 	m.Lock()
@@ -59,7 +62,8 @@ func TestKinds(t *testing.T) {
 	require.NoError(t, e.Campaign(t.Context(), "http://here"))
 	_, err := period.New(q, "period", time.Hour).Do(t.Context(), func(context.Context) error { return nil })
 	require.NoError(t, err)
-	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour, func(context.Context) (string, error) { return "loaded", nil })
+	_, err = flight.New[string](q, "").Do(t.Context(), "flight", time.Hour,
+		func(context.Context) (string, error) { return "loaded", nil })
 	require.NoError(t, err)
 
 	r, err := inspect.Name(t.Context(), q, "rw")
@@ -110,7 +114,8 @@ func TestKinds(t *testing.T) {
 			require.NoError(t, err)
 			kinds[e.Name] = e.Kind
 		}
-		return assert.ObjectsAreEqual(map[string]inspect.Kind{"rw": "rwmutex", "sem": "semaphore", "once": "once", "leader": "leader", "period": "period", "flight": "flight"}, kinds)
+		return assert.ObjectsAreEqual(map[string]inspect.Kind{"rw": "rwmutex", "sem": "semaphore", "once": "once",
+			"leader": "leader", "period": "period", "flight": "flight"}, kinds)
 	}))
 	for e, err := range inspect.Names(t.Context(), q, "s*") {
 		require.NoError(t, err)

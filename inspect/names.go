@@ -125,7 +125,8 @@ func (l *lister) list(ctx context.Context, part core.Onlooker) (over bool, err e
 			if !p.pending(s) || l.failure(s) != nil {
 				return nil
 			}
-			return resp.AppendCommand(dst, "SCAN", p.at(s), "MATCH", script.Pattern(keys("x"), l.pattern), "COUNT", portion)
+			return resp.AppendCommand(dst, "SCAN", p.at(s), "MATCH",
+				script.Pattern(keys("x"), l.pattern), "COUNT", portion)
 		})
 		if err != nil {
 			return false, err

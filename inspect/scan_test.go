@@ -52,11 +52,15 @@ func TestScanWithoutEnd(t *testing.T) {
 		"one cursor": {func() string { return portion(7) }, "over and over"},
 		"a circle":   {func() string { return portion(int(1 + calls.Add(1)%1000)) }, "over and over"},
 		"no number":  {func() string { return "*2\r\n$1\r\nx\r\n*0\r\n" }, "not a number"},
-		"names":      {func() string { return portion(int(1+calls.Add(1)%1000), fmt.Sprint("forged ", calls.Add(1))) }, "over and over"},
+		"names": {func() string {
+			return portion(int(1+calls.Add(1)%1000),
+				fmt.Sprint("forged ", calls.Add(1)))
+		}, "over and over"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			servers := redistest.Start(t, 3)
-			q := e2e.OpenAt(t, append(servers.URLs()[1:], lying(t, servers.Node(0), c.scan)), e2e.Timing(4*time.Second))
+			q := e2e.OpenAt(t, append(servers.URLs()[1:], lying(t, servers.Node(0), c.scan)),
+				e2e.Timing(4*time.Second))
 			require.True(t, e2e.Eventually(func() bool { return q.Bootstrap(t.Context()) == nil }))
 			m := mutex.New(q, "held")
 			require.NoError(t, m.LockContext(t.Context()))
@@ -92,7 +96,8 @@ func TestScanOfEverNewCursors(t *testing.T) {
 	t.Parallel()
 	servers := redistest.Start(t, 3)
 	var calls atomic.Int64
-	q := e2e.OpenAt(t, append(servers.URLs()[:2], lying(t, servers.Node(2), func() string { return portion(int(calls.Add(1))) })), e2e.Timing(4*time.Second))
+	q := e2e.OpenAt(t, append(servers.URLs()[:2],
+		lying(t, servers.Node(2), func() string { return portion(int(calls.Add(1))) })), e2e.Timing(4*time.Second))
 	require.True(t, e2e.Eventually(func() bool { return q.Bootstrap(t.Context()) == nil }))
 	m := mutex.New(q, "held")
 	require.NoError(t, m.LockContext(t.Context()))

@@ -121,7 +121,8 @@ func ExampleElection_TransferTo() {
 	}
 	defer q.Close()
 
-	here, there := leader.New(q, "mailer", leader.WithID("host-a")), leader.New(q, "mailer", leader.WithID("host-b"))
+	here, there := leader.New(q, "mailer", leader.WithID("host-a")),
+		leader.New(q, "mailer", leader.WithID("host-b"))
 	if err := here.Campaign(ctx, ""); err != nil {
 		log.Fatal(err)
 	}
@@ -143,7 +144,8 @@ func ExampleElection_TransferTo() {
 func ExampleElection_Outranked() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, quorate.WithTTL(time.Second)) // a:6379, b:6379, c:6379
+	// a:6379, b:6379, c:6379.
+	q, err := quorate.Connect(ctx, []string{os.Getenv("QUORATE_NODES")}, quorate.WithTTL(time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -148,7 +148,8 @@ func (e *Election) notRunning() error {
 	return nil
 }
 
-var errRunning = fmt.Errorf("%w: Run is already running; it resigns when OnStartedLeading returns", fault.ErrInvalid)
+var errRunning = fmt.Errorf("%w: Run is already running; it resigns when OnStartedLeading returns",
+	fault.ErrInvalid)
 
 // Lease returns the term that this participant has won. Its token is the number
 // of the term, and its context ends with the term. Lease returns nil if this

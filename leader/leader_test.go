@@ -35,7 +35,8 @@ func TestCampaign(t *testing.T) {
 		l, err := b.Leader(ctx)
 		require.NoError(t, err)
 		host, _ := os.Hostname()
-		assert.Equal(t, leader.Leader{ID: "a", Value: "http://a", Term: first.Token(), Host: host, PID: os.Getpid(), Since: l.Since, Left: l.Left}, l)
+		assert.Equal(t, leader.Leader{ID: "a", Value: "http://a", Term: first.Token(), Host: host, PID: os.Getpid(),
+			Since: l.Since, Left: l.Left}, l)
 		assert.WithinRange(t, l.Since, before.Add(-time.Second), time.Now())
 		assert.Greater(t, l.Left, quiet/2)
 		assert.LessOrEqual(t, l.Left, quiet)
@@ -122,7 +123,8 @@ func TestBadInput(t *testing.T) {
 			require.ErrorIs(t, e.Campaign(ctx, ""), quorate.ErrInvalid)
 			require.ErrorIs(t, e.Proclaim(ctx, ""), quorate.ErrInvalid)
 			require.ErrorIs(t, e.Resign(ctx), quorate.ErrInvalid)
-			require.ErrorIs(t, e.Run(ctx, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrInvalid)
+			require.ErrorIs(t, e.Run(ctx, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}),
+				quorate.ErrInvalid)
 			_, err := e.Leader(ctx)
 			require.ErrorIs(t, err, quorate.ErrInvalid)
 			_, err = e.Holder(ctx)
@@ -141,7 +143,8 @@ func TestBadInput(t *testing.T) {
 			require.ErrorIs(t, e.Campaign(ctx, value), quorate.ErrInvalid)
 			require.ErrorIs(t, e.Proclaim(ctx, value), quorate.ErrInvalid)
 		}
-		require.ErrorContains(t, e.Campaign(ctx, strings.Repeat("v", leader.MaxValue+1)), "65537 bytes long; at most 65536")
+		require.ErrorContains(t, e.Campaign(ctx, strings.Repeat("v", leader.MaxValue+1)),
+			"65537 bytes long; at most 65536")
 		require.ErrorIs(t, e.Run(ctx, leader.Callbacks{}), quorate.ErrInvalid)
 		require.ErrorContains(t, e.Run(ctx, leader.Callbacks{}), "OnStartedLeading")
 
@@ -154,7 +157,8 @@ func TestBadInput(t *testing.T) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		require.ErrorIs(t, e.Campaign(ended, ""), context.Canceled)
-		require.ErrorIs(t, e.Run(ended, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), context.Canceled)
+		require.ErrorIs(t, e.Run(ended,
+			leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), context.Canceled)
 		for range e.Observe(ended) {
 			require.Fail(t, "nothing is to be seen when the context has ended")
 		}
@@ -166,7 +170,8 @@ func TestNotALeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := nodes(t).Quorum()
 		c := core.CoreOf(q)
-		spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1, Set: core.Override[quorate.Option](c, "test", nil)})
+		spec, err := c.NewSpec(core.Spec{Name: "e", Weight: 1, Capacity: 1,
+			Set: core.Override[quorate.Option](c, "test", nil)})
 		require.NoError(t, err)
 		hold, err := c.Acquire(soon(t), spec, false, nil)
 		require.NoError(t, err)

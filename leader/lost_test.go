@@ -90,7 +90,8 @@ func TestClosed(t *testing.T) {
 		require.ErrorIs(t, a.Campaign(soon(t), ""), quorate.ErrClosed)
 		_, err := a.Leader(soon(t))
 		require.ErrorIs(t, err, quorate.ErrClosed)
-		require.ErrorIs(t, a.Run(soon(t), leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrClosed)
+		require.ErrorIs(t, a.Run(soon(t),
+			leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}}), quorate.ErrClosed)
 		for range a.Observe(soon(t)) {
 			require.Fail(t, "nothing is to be seen after Close")
 		}

@@ -42,7 +42,8 @@ func nodes(t *testing.T) *quoratetest.Cluster {
 
 // fleet returns participants of one election, each with a Quorum of its own,
 // and a mutex of the same name to see the waiters.
-func fleet(t *testing.T, c *quoratetest.Cluster, timing quorate.Option, ids ...string) ([]*leader.Election, *mutex.Mutex) {
+func fleet(t *testing.T, c *quoratetest.Cluster, timing quorate.Option,
+	ids ...string) ([]*leader.Election, *mutex.Mutex) {
 	t.Helper()
 	var all []*leader.Election
 	for _, id := range ids {

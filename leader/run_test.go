@@ -191,7 +191,8 @@ func TestRunLoses(t *testing.T) {
 		require.ErrorIs(t, e2e.Receive(t, ran), context.Canceled)
 
 		// With WithOneTerm, the loss is what Run returns.
-		short := leader.New(c.Quorum(e2e.Timing(ttl)), "e", leader.WithID("s"), leader.WithOneTerm(), quorate.WithoutRenewal())
+		short := leader.New(c.Quorum(e2e.Timing(ttl)), "e", leader.WithID("s"),
+			leader.WithOneTerm(), quorate.WithoutRenewal())
 		ran = run(soon(t), short, s.callbacks())
 		tm = e2e.Receive(t, s.started)
 		e2e.Receive(t, tm.ctx.Done())

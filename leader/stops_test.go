@@ -83,7 +83,8 @@ func TestStartsAndStops(t *testing.T) {
 	for i := range 4 {
 		q := e2e.Open(t, c, e2e.Timing(ttl))
 		kinds := []*leader.Election{
-			leader.New(q, "e", quorate.WithMaxHold(ttl/4)), leader.New(q, "e", quorate.WithMaxHold(ttl/4), leader.WithOneTerm()),
+			leader.New(q, "e", quorate.WithMaxHold(ttl/4)),
+			leader.New(q, "e", quorate.WithMaxHold(ttl/4), leader.WithOneTerm()),
 		}
 		all.Go(func() {
 			open := 0 // terms that have started and not stopped

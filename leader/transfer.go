@@ -109,7 +109,8 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	switch {
 	case err != nil:
 	case next == nil:
-		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate, id)
+		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate,
+			id)
 	case t.drain != nil:
 		err = e.choose(t, id)
 	case !e.take(t):

@@ -21,7 +21,8 @@ func TestCampaignDoesNotDropTheChoice(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		n := quoratetest.New(t, 3)
-		a, b, c := New(n.Quorum(), "e", WithID("a")), New(n.Quorum(), "e", WithID("b")), New(n.Quorum(), "e", WithID("c"))
+		a, b, c := New(n.Quorum(), "e", WithID("a")), New(n.Quorum(), "e", WithID("b")),
+			New(n.Quorum(), "e", WithID("c"))
 		campaign := func(e *Election) <-chan error {
 			done := make(chan error, 1)
 			go func() { done <- e.Campaign(ctx, "") }()

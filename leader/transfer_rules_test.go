@@ -65,8 +65,10 @@ func TestCandidates(t *testing.T) {
 	}{
 		{"only the leader", queueOf("a", 0), nil, nil},
 		{"others without an ID", queueOf("a", 0, "", 0, "", 0), nil, nil},
-		{"the first of several is the best", queueOf("a", 0, "b", 5, "c", 5), []candidate{at(2, "b", 5), at(3, "c", 5)}, new(at(2, "b", 5))},
-		{"the highest priority", queueOf("a", 9, "b", -1, "c", 7), []candidate{at(2, "b", -1), at(3, "c", 7)}, new(at(3, "c", 7))},
+		{"the first of several is the best", queueOf("a", 0, "b", 5, "c", 5),
+			[]candidate{at(2, "b", 5), at(3, "c", 5)}, new(at(2, "b", 5))},
+		{"the highest priority", queueOf("a", 9, "b", -1, "c", 7),
+			[]candidate{at(2, "b", -1), at(3, "c", 7)}, new(at(3, "c", 7))},
 		{"below none", queueOf("a", 9, "", 0, "c", -7), []candidate{at(3, "c", -7)}, new(at(3, "c", -7))},
 		{
 			"the newest claim of a process that was restarted", queueOf("a", 0, "b", 1, "c", 1, "b", 1),

@@ -138,7 +138,8 @@ func TestTransferToOneThatDies(t *testing.T) {
 		n := nodes(t)
 		es, m := fleet(t, n, e2e.Timing(ttl), "a", "b")
 		dying := n.Quorum(e2e.Timing(ttl))
-		dies, d := leader.New(dying, "e", leader.WithID("dies")), leader.New(n.Quorum(e2e.Timing(ttl)), "e", leader.WithID("d"))
+		dies, d := leader.New(dying, "e", leader.WithID("dies")),
+			leader.New(n.Quorum(e2e.Timing(ttl)), "e", leader.WithID("d"))
 		require.NoError(t, es[0].Campaign(soon(t), ""))
 		led := line(t, m, es[0], es[1], dies, d)
 		n.Partition(dying, 0, 1, 2)
@@ -279,7 +280,8 @@ func TestTransferToAtTheSameTimeAsWrites(t *testing.T) {
 func TestTransferAndARecordThatCannotBeRead(t *testing.T) {
 	c := cluster(t)
 	timing := e2e.Timing(2 * time.Second)
-	a, b := leader.New(e2e.Open(t, c, timing), "e", leader.WithID("a")), leader.New(e2e.Open(t, c, timing), "e", leader.WithID("b"))
+	a, b := leader.New(e2e.Open(t, c, timing), "e", leader.WithID("a")),
+		leader.New(e2e.Open(t, c, timing), "e", leader.WithID("b"))
 	require.NoError(t, a.Campaign(soon(t), ""))
 	led := line(t, mutex.New(e2e.Open(t, c, timing), "e"), a, b)
 	id, at := strings.Repeat("f", 32), fmt.Sprint(time.Now().Add(72*time.Hour).UnixMicro())

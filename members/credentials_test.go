@@ -24,14 +24,17 @@ import (
 func TestASentinelSetGetsProvidedCredentials(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]redis.Options{
-		"provider":                {CredentialsProvider: func() (string, string) { return "", "secret" }},
-		"provider with a context": {CredentialsProviderContext: func(context.Context) (string, string, error) { return "", "secret", nil }},
+		"provider": {CredentialsProvider: func() (string, string) { return "", "secret" }},
+		"provider with a context": {CredentialsProviderContext: func(context.Context) (string, string, error) {
+			return "", "secret", nil
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first := redistest.Start(t, 1, redistest.WithPassword("secret"))
 			second := redistest.Start(t, 1, redistest.WithPassword("secret"))
-			s := redistest.StartGuarded(t, second, "mymaster", redistest.Guard{Lines: []string{"sentinel auth-pass NAME secret"}})
+			s := redistest.StartGuarded(t, second, "mymaster",
+				redistest.Guard{Lines: []string{"sentinel auth-pass NAME secret"}})
 			ctx, timing := bounded(t), e2e.Timing(2*time.Second) // the Sentinels of a busy machine take a second
 			op := operator(t, first.URLs(), timing)
 			o.Addr = first.Addrs()[0]
@@ -92,7 +95,8 @@ func TestAWrongPasswordIsForgotten(t *testing.T) {
 
 			other := e2e.OpenAt(t, c.URLs()[1:2], timing)
 			replace(other, c.Addrs()[1], c.URLs()[2])
-			require.True(t, e2e.Eventually(func() bool { return slices.Equal(addrs(get(t, q)), c.Addrs()[2:]) }), "it follows")
+			require.True(t, e2e.Eventually(func() bool { return slices.Equal(addrs(get(t, q)), c.Addrs()[2:]) }),
+				"it follows")
 			m := mutex.New(q, "m")
 			soon, cancel := context.WithTimeout(ctx, time.Minute)
 			defer cancel()

@@ -100,9 +100,11 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 	if err != nil {
 		return List{}, core.WrapError("members", "", err)
 	}
-	l := List{Epoch: c.Stamp.Epoch(), Stage: quorate.Stage(c.Stage.String()), Settings: Settings{c.Guard(), c.Retention(), c.Skew()}}
+	l := List{Epoch: c.Stamp.Epoch(), Stage: quorate.Stage(c.Stage.String()),
+		Settings: Settings{c.Guard(), c.Retention(), c.Skew()}}
 	for _, m := range c.Members {
-		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr, Role(m.Role.String()), slices.Clone(m.Also)})
+		l.Members = append(l.Members, Member{m.Number, m.Identity, m.Addr,
+			Role(m.Role.String()), slices.Clone(m.Also)})
 	}
 	return l, nil
 }
@@ -160,7 +162,8 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // at the new address, or if the member already has four addresses. To remove
 // all addresses but one, use [Move].
 func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error {
-	return change(ctx, q, "add address", operator.Exchange{Move: &operator.Move{From: addr, To: another, Keep: true}})
+	return change(ctx, q, "add address",
+		operator.Exchange{Move: &operator.Move{From: addr, To: another, Keep: true}})
 }
 
 // Set changes the settings of the set. It takes about as long as the old or the
@@ -168,7 +171,8 @@ func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error
 // client's TTL, that client's holds end and it is refused with
 // [quorate.ErrInvalid]; the error shows both numbers.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
-	return change(ctx, q, "set members", operator.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
+	return change(ctx, q, "set members",
+		operator.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})
 }
 
 // Undo rolls back a change that a process left halfway or that another process

@@ -173,11 +173,14 @@ func TestMove(t *testing.T) {
 	require.NoError(t, c.Node(3).Kill())
 	const data = "appendonlydir"
 	require.NoError(t, os.RemoveAll(filepath.Join(c.Node(3).Dir(), data)))
-	require.NoError(t, os.CopyFS(filepath.Join(c.Node(3).Dir(), data), os.DirFS(filepath.Join(c.Node(2).Dir(), data))))
+	require.NoError(t, os.CopyFS(filepath.Join(c.Node(3).Dir(), data),
+		os.DirFS(filepath.Join(c.Node(2).Dir(), data))))
 	require.NoError(t, c.Node(3).Restart())
 
-	require.ErrorIs(t, members.Move(ctx, q, c.Node(2).Addr(), c.Node(4).Addr()), quorate.ErrInvalid, "it does not have the data")
-	require.ErrorIs(t, members.Replace(ctx, q, c.Node(1).Addr(), c.Node(3).URL()), quorate.ErrInvalid, "it has a member's data")
+	require.ErrorIs(t, members.Move(ctx, q, c.Node(2).Addr(), c.Node(4).Addr()),
+		quorate.ErrInvalid, "it does not have the data")
+	require.ErrorIs(t, members.Replace(ctx, q, c.Node(1).Addr(), c.Node(3).URL()),
+		quorate.ErrInvalid, "it has a member's data")
 	require.NoError(t, members.Move(ctx, q, c.Node(2).Addr(), c.Node(3).Addr()))
 	after := get(t, q)
 	i := slices.Index(addrs(after), c.Node(3).Addr())
@@ -207,7 +210,8 @@ func TestSet(t *testing.T) {
 	longer := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(long*5/4)), "n")
 	require.NoError(t, longer.LockContext(ctx))
 	require.NoError(t, m.Lease().Context().Err())
-	assert.Equal(t, members.Settings{Guard: 3 * long, Retention: before.Retention, Skew: before.Skew}, get(t, q).Settings)
+	assert.Equal(t, members.Settings{Guard: 3 * long, Retention: before.Retention, Skew: before.Skew},
+		get(t, q).Settings)
 
 	require.NoError(t, members.Set(ctx, q, members.Settings{Guard: before.Guard}))
 	require.NoError(t, m.Lease().Context().Err())
@@ -225,7 +229,8 @@ func TestSetTheGuardTimeToMyOwn(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	operator(t, c.URLs(), e2e.Timing(500*time.Millisecond))
-	ctx, q := bounded(t), e2e.OpenAt(t, c.URLs(), e2e.Timing(500*time.Millisecond), quorate.WithGuard(2*time.Second))
+	ctx, q := bounded(t), e2e.OpenAt(t, c.URLs(), e2e.Timing(500*time.Millisecond),
+		quorate.WithGuard(2*time.Second))
 	m := mutex.New(q, "m")
 	err := m.LockContext(ctx)
 	require.ErrorIs(t, err, quorate.ErrInvalid)

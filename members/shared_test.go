@@ -18,7 +18,8 @@ import (
 
 // withTTL is the shortest guard time for a ttl.
 func withTTL(ttl time.Duration) []quorate.Option {
-	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithNodeTimeout(ttl / 4), quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(2*ttl + 20*time.Millisecond)}
+	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithNodeTimeout(ttl / 4),
+		quorate.WithSkew(10 * time.Millisecond), quorate.WithGuard(2*ttl + 20*time.Millisecond)}
 }
 
 // New refuses settings of the set by which two could hold, and so does Set.
@@ -28,7 +29,8 @@ func TestSetRefusesWhatNewRefuses(t *testing.T) {
 	q := operator(t, c.URLs(), e2e.Timing(500*time.Millisecond))
 	before := get(t, q).Settings
 	for _, s := range []members.Settings{
-		{Retention: time.Millisecond}, {Guard: 10 * time.Minute, Retention: 9 * time.Minute}, {Guard: 4 * time.Second / 3},
+		{Retention: time.Millisecond}, {Guard: 10 * time.Minute, Retention: 9 * time.Minute},
+		{Guard: 4 * time.Second / 3},
 		{Guard: 721 * time.Hour}, {Skew: 25 * time.Hour}, {Retention: 87601 * time.Hour},
 	} {
 		assert.ErrorIs(t, members.Set(bounded(t), q, s), quorate.ErrInvalid, "%+v", s)

@@ -252,7 +252,8 @@ func TestAllMisuse(t *testing.T) {
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		require.ErrorContains(t, err, `"{b}"`)
 		assert.PanicsWithValue(t, "quorate: unlock of unlocked mutex.Group", mutex.All(q, []string{"a"}).Unlock)
-		assert.PanicsWithValue(t, "quorate: the zero mutex.Group has no names; use mutex.All or mutex.Both", func() { _ = new(mutex.Group).LockContext(t.Context()) })
+		assert.PanicsWithValue(t, "quorate: the zero mutex.Group has no names; use mutex.All or mutex.Both",
+			func() { _ = new(mutex.Group).LockContext(t.Context()) })
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		require.ErrorIs(t, mutex.All(q, []string{"a"}).LockContext(ctx), context.Canceled)

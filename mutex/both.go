@@ -38,4 +38,5 @@ func (g *Group) onOneSet() bool {
 	return old != nil && new != nil && old.Kin(new)
 }
 
-var errOneSet = fmt.Errorf("%w: both Quorums given to mutex.Both are of the same set of nodes; use mutex.New", fault.ErrInvalid)
+var errOneSet = fmt.Errorf("%w: both Quorums given to mutex.Both are of the same set of nodes; use mutex.New",
+	fault.ErrInvalid)

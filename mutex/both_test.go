@@ -241,7 +241,8 @@ func TestAllWithOptions(t *testing.T) {
 		began := time.Now()
 		for _, g := range []*mutex.Group{
 			mutex.All(q, []string{"a", "b"}, quorate.WithTTL(2*time.Second), quorate.WithoutRenewal()),
-			mutex.Both(q, quoratetest.New(t, 3).Quorum(), "a", quorate.WithTTL(2*time.Second), quorate.WithoutRenewal()),
+			mutex.Both(q, quoratetest.New(t, 3).Quorum(),
+				"a", quorate.WithTTL(2*time.Second), quorate.WithoutRenewal()),
 		} {
 			require.NoError(t, g.LockContext(hour(t)))
 			for _, l := range g.Leases() {
@@ -254,7 +255,8 @@ func TestAllWithOptions(t *testing.T) {
 			g.Unlock()
 			began = time.Now()
 		}
-		panicsWith(t, "quorate: mutex.All: WithTTL(-1ns)", func() { mutex.All(q, []string{"a"}, quorate.WithTTL(-1)) })
+		panicsWith(t, "quorate: mutex.All: WithTTL(-1ns)",
+			func() { mutex.All(q, []string{"a"}, quorate.WithTTL(-1)) })
 	})
 }
 

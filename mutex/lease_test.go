@@ -114,7 +114,8 @@ func TestLoss(t *testing.T) {
 		var why *quorate.Error
 		require.ErrorAs(t, seen.events[0].Err, &why)
 		assert.ErrorIs(t, why, quorate.ErrLost)
-		assert.GreaterOrEqual(t, len(why.Nodes), 2, "what was wrong with so many nodes that the others are no quorum")
+		assert.GreaterOrEqual(t, len(why.Nodes),
+			2, "what was wrong with so many nodes that the others are no quorum")
 		assert.ErrorContains(t, why, " has not answered")
 
 		m.Lock()
@@ -175,7 +176,8 @@ func TestMaxHold(t *testing.T) {
 		lease := wedged.Lease()
 		require.NoError(t, other.LockContext(t.Context()))
 		held := time.Since(began)
-		assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "%v after its deadline", time.Since(lease.ValidUntil()))
+		assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrLost, "%v after its deadline",
+			time.Since(lease.ValidUntil()))
 		assert.Greater(t, held, most-3*ttl/100-2*time.Millisecond)
 		assert.Less(t, held, most+ttl)
 		assert.ErrorIs(t, wedged.UnlockContext(t.Context()), quorate.ErrLost)

@@ -113,7 +113,8 @@ func TestNotRecorded(t *testing.T) {
 		require.ErrorAs(t, err, &e)
 		assert.Len(t, e.Nodes, 3)
 		delay(c, 0)
-		require.NoError(t, b.DoContext(t.Context(), func(context.Context) error { return nil }), "whether a node has heard of it or not")
+		require.NoError(t, b.DoContext(t.Context(), func(context.Context) error { return nil }),
+			"whether a node has heard of it or not")
 	})
 }
 

@@ -91,7 +91,8 @@ func swept(t *testing.T, c *redistest.Cluster, q *quorate.Quorum) {
 		require.True(t, e2e.Eventually(func() bool {
 			require.NoError(t, m.Do(t.Context(), func(context.Context) error { return nil }))
 			left, err := e2e.Leftovers(t.Context(), c.Node(i))
-			return err == nil && !slices.ContainsFunc(left, func(l string) bool { return !strings.Contains(l, "}:r = ") })
+			return err == nil && !slices.ContainsFunc(left,
+				func(l string) bool { return !strings.Contains(l, "}:r = ") })
 		}))
 	}
 }
@@ -203,7 +204,8 @@ func TestDurableWithOneThatHangs(t *testing.T) {
 	require.NoError(t, c.Node(0).Stop())
 	t.Cleanup(func() { require.NoError(t, c.Node(0).Cont()) })
 	o := once.New(q, "o", once.WithDurable())
-	assert.NoError(t, e2e.Receive(t, later(func() error { return o.DoContext(t.Context(), func(context.Context) error { return nil }) })))
+	assert.NoError(t, e2e.Receive(t,
+		later(func() error { return o.DoContext(t.Context(), func(context.Context) error { return nil }) })))
 }
 
 // heldUp is a Quorum whose first node can be asked nothing, and a call of

@@ -166,7 +166,8 @@ func TestFailureErasesNothing(t *testing.T) {
 func record(t *testing.T, q *quorate.Quorum) core.Record {
 	t.Helper()
 	nodes := core.CoreOf(q)
-	spec, err := nodes.NewSpec(core.Spec{Name: "o", Weight: 1, Capacity: 1, Set: core.Override(nodes, "test", []quorate.Option{})})
+	spec, err := nodes.NewSpec(core.Spec{Name: "o", Weight: 1, Capacity: 1,
+		Set: core.Override(nodes, "test", []quorate.Option{})})
 	require.NoError(t, err)
 	rec, err := nodes.Register(spec).Read(t.Context())
 	require.NoError(t, err)

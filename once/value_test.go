@@ -104,11 +104,17 @@ func TestValuesThatCannotBeShared(t *testing.T) {
 				assert.ErrorContains(t, err, w)
 			}
 		}
-		_, err = once.ValueContext(q, "any", func(context.Context) (any, error) { return func() {}, nil })(t.Context())
+		_, err = once.ValueContext(q, "any", func(context.Context) (any, error) {
+			return func() {}, nil
+		})(t.Context())
 		fails(err, "interface {}", "func()")
-		_, err = once.ValueContext(q, "NaN", func(context.Context) (float64, error) { return math.NaN(), nil })(t.Context())
+		_, err = once.ValueContext(q, "NaN", func(context.Context) (float64, error) {
+			return math.NaN(), nil
+		})(t.Context())
 		fails(err, "cannot encode a value of type float64", "NaN")
-		_, err = once.ValueContext(q, "reader", func(context.Context) (error, error) { return errors.New("x"), nil })(t.Context())
+		_, err = once.ValueContext(q, "reader", func(context.Context) (error, error) {
+			return errors.New("x"), nil
+		})(t.Context())
 		fails(err, "cannot decode the record as a value of type error")
 		size := once.MaxValue - len(`""`)
 		big := func(context.Context) (string, error) { return strings.Repeat("x", size), nil }

@@ -18,7 +18,8 @@ func Example() {
 		class, _, _ := strings.Cut(name, ":") // one time series for all orders
 		return class
 	}))
-	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}, quorate.WithTracer(t), quorate.WithObserver(t))
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")},
+		quorate.WithTracer(t), quorate.WithObserver(t))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -124,17 +124,26 @@ func New(opts ...Option) *Telemetry {
 	t := &Telemetry{name: c.name, tracer: c.tracers.Tracer(scope)}
 	var errs [11]error
 	t.wait, errs[0] = m.Float64Histogram("quorate.lock.wait.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of calls that acquire a lock, including failed calls."), metric.WithExplicitBucketBoundaries(bounds...))
+		metric.WithDescription("Duration of calls that acquire a lock, including failed calls."),
+		metric.WithExplicitBucketBoundaries(bounds...))
 	t.hold, errs[1] = m.Float64Histogram("quorate.lock.hold.duration", metric.WithUnit("s"),
-		metric.WithDescription("Duration of holds that have ended."), metric.WithExplicitBucketBoundaries(bounds...))
-	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"), metric.WithDescription("Calls that are waiting to acquire a lock."))
-	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"), metric.WithDescription("Holds of this process."))
-	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"), metric.WithDescription("Holds that ended without a release."))
-	t.bare, errs[10] = m.Int64Counter("quorate.lock.bare", metric.WithUnit("{hold}"), metric.WithDescription("Holds that came to rest on a bare majority of the nodes."))
-	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"), metric.WithDescription("Elections that this process leads."))
-	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"), metric.WithDescription("1 while this process is connected to the node, else 0."))
+		metric.WithDescription("Duration of holds that have ended."),
+		metric.WithExplicitBucketBoundaries(bounds...))
+	t.waiting, errs[2] = m.Int64ObservableUpDownCounter("quorate.lock.waiting", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls that are waiting to acquire a lock."))
+	t.held, errs[3] = m.Int64ObservableUpDownCounter("quorate.lock.held", metric.WithUnit("{hold}"),
+		metric.WithDescription("Holds of this process."))
+	t.lost, errs[4] = m.Int64Counter("quorate.lock.lost", metric.WithUnit("{hold}"),
+		metric.WithDescription("Holds that ended without a release."))
+	t.bare, errs[10] = m.Int64Counter("quorate.lock.bare", metric.WithUnit("{hold}"),
+		metric.WithDescription("Holds that came to rest on a bare majority of the nodes."))
+	t.leader, errs[5] = m.Int64ObservableUpDownCounter("quorate.leader", metric.WithUnit("{election}"),
+		metric.WithDescription("Elections that this process leads."))
+	t.nodeUp, errs[6] = m.Int64ObservableGauge("quorate.node.up", metric.WithUnit("{node}"),
+		metric.WithDescription("1 while this process is connected to the node, else 0."))
 	t.nodeVotes, errs[9] = m.Int64ObservableGauge("quorate.node.votes", metric.WithUnit("{node}"),
-		metric.WithDescription("1 while the node is connected, past its guard time and accepting new locks, else 0."))
+		metric.WithDescription("1 while the node is connected, past its guard time and accepting new locks, else "+
+			"0."))
 	t.nodeRefuses, errs[8] = m.Int64ObservableGauge("quorate.node.refuses", metric.WithUnit("{node}"),
 		metric.WithDescription("1 while the node answers and refuses new locks, else 0."))
 	// What runs is counted here, and told when it is asked for: to add to an
@@ -240,7 +249,8 @@ func errorType(err error) string {
 		is   error
 		name string
 	}{
-		{quorate.ErrEvicted, "evicted"}, {quorate.ErrLost, "lost"}, {quorate.ErrClosed, "closed"}, {quorate.ErrInvalid, "invalid"},
+		{quorate.ErrEvicted, "evicted"}, {quorate.ErrLost, "lost"}, {quorate.ErrClosed, "closed"},
+		{quorate.ErrInvalid, "invalid"},
 		{quorate.ErrNoQuorum, "no_quorum"}, {quorate.ErrHeld, "held"},
 		{context.Canceled, "canceled"}, {context.DeadlineExceeded, "timeout"},
 	} {

@@ -48,7 +48,8 @@ func newSink(t *testing.T, opts ...otel.Option) *sink {
 		assert.NoError(t, meter.Shutdown(context.Background()))
 		assert.NoError(t, s.tracer.Shutdown(context.Background()))
 	})
-	s.given = otel.New(append([]otel.Option{otel.WithMeterProvider(meter), otel.WithTracerProvider(s.tracer)}, opts...)...)
+	s.given = otel.New(append([]otel.Option{otel.WithMeterProvider(meter), otel.WithTracerProvider(s.tracer)},
+		opts...)...)
 	return s
 }
 
@@ -111,7 +112,10 @@ func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
-		s := newSink(t, otel.WithNameFunc(func(_, name string) string { before, _, _ := strings.Cut(name, ":"); return before }), otel.WithNameFunc(nil))
+		s := newSink(t, otel.WithNameFunc(func(_, name string) string {
+			before, _, _ := strings.Cut(name, ":")
+			return before
+		}), otel.WithNameFunc(nil))
 		q, other := c.Quorum(s.options()...), c.Quorum()
 
 		m, theirs := mutex.New(q, "order:1"), mutex.New(other, "order:1")
@@ -237,7 +241,8 @@ func TestManyNames(t *testing.T) {
 	}
 	for i := n - 5; i < n+5; i++ { // and stays held
 		info := quorate.AcquireInfo{Kind: "mutex", Name: fmt.Sprint(i)}
-		s.given.AcquireEnd(s.given.AcquireStart(t.Context(), info), quorate.AcquireResult{Kind: info.Kind, Name: info.Name})
+		s.given.AcquireEnd(s.given.AcquireStart(t.Context(), info),
+			quorate.AcquireResult{Kind: info.Kind, Name: info.Name})
 	}
 	got := s.metrics()
 	assert.Equal(t, 10.0, got["quorate.lock.held mutex"], "without their names")
@@ -317,9 +322,12 @@ func atRest(t *testing.T, s *sink, qs ...*quorate.Quorum) {
 
 	got := s.metrics()
 	assert.Positive(t, failed)
-	assert.Equal(t, locked, got["quorate.lock.wait.duration mutex acquired"]+got["quorate.lock.wait.duration mutex local"])
-	assert.Equal(t, failed, sum(got, "quorate.lock.wait.duration held mutex")+sum(got, "quorate.lock.wait.duration no_quorum mutex"))
-	assert.Equal(t, locked, sum(got, "quorate.lock.hold.duration mutex released")+sum(got, "quorate.lock.hold.duration lost mutex lost"))
+	assert.Equal(t, locked,
+		got["quorate.lock.wait.duration mutex acquired"]+got["quorate.lock.wait.duration mutex local"])
+	assert.Equal(t, failed,
+		sum(got, "quorate.lock.wait.duration held mutex")+sum(got, "quorate.lock.wait.duration no_quorum mutex"))
+	assert.Equal(t, locked, sum(got, "quorate.lock.hold.duration mutex released")+sum(got,
+		"quorate.lock.hold.duration lost mutex lost"))
 	assert.Zero(t, got["quorate.lock.waiting mutex"])
 	assert.Zero(t, got["quorate.lock.held mutex"])
 	assert.Zero(t, got["quorate.lock.held rwmutex"])

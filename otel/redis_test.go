@@ -52,7 +52,8 @@ func (u *uses) add(name string, weight int64, l quorate.Lease, from int64, lost 
 		to = min(to, l.ValidUntil().UnixNano())
 		u.losses++
 	}
-	u.holds[name] = append(u.holds[name], judge.Hold[string]{Of: name, From: from, To: to, Weight: weight, Token: l.Token()})
+	u.holds[name] = append(u.holds[name],
+		judge.Hold[string]{Of: name, From: from, To: to, Weight: weight, Token: l.Token()})
 }
 
 // of returns how many holds there were of the names, and for how long.
@@ -111,7 +112,8 @@ func (u *uses) work(t *testing.T, q *quorate.Quorum, seed uint64) {
 		})
 	}
 	all.Go(func() {
-		m := mutex.New(q, "short", quorate.WithTTL(400*time.Millisecond), quorate.WithNodeTimeout(100*time.Millisecond), quorate.WithoutRenewal())
+		m := mutex.New(q, "short", quorate.WithTTL(400*time.Millisecond),
+			quorate.WithNodeTimeout(100*time.Millisecond), quorate.WithoutRenewal())
 		for range 3 {
 			if !assert.NoError(t, m.LockContext(t.Context())) {
 				return
@@ -151,7 +153,8 @@ func TestMetricsAtRestOnRedis(t *testing.T) {
 	before, alone := calls(), 0.0
 	counted := func(n int) {
 		for i := range c.Len() {
-			require.True(t, e2e.Eventually(func() bool { return c.Node(i).Calls(t, "evalsha") >= before[i]+n }), "node %d", i)
+			require.True(t, e2e.Eventually(func() bool { return c.Node(i).Calls(t, "evalsha") >= before[i]+n }),
+				"node %d", i)
 		}
 	}
 	for round := range 20 {
@@ -187,7 +190,9 @@ func TestMetricsAtRestOnRedis(t *testing.T) {
 	}
 
 	// A loss is reported by a goroutine of its own.
-	require.True(t, e2e.Eventually(func() bool { return s.metrics()["quorate.lock.hold.duration lost mutex lost"] >= u.losses }))
+	require.True(t, e2e.Eventually(func() bool {
+		return s.metrics()["quorate.lock.hold.duration lost mutex lost"] >= u.losses
+	}))
 	got := s.metrics()
 	inMutexes, mutexSeconds := u.of(mutexes...)
 	inPermits, permitSeconds := u.of("p")
@@ -209,7 +214,8 @@ func TestMetricsAtRestOnRedis(t *testing.T) {
 	local := got["quorate.lock.wait.duration mutex local"]
 	assert.Equal(t, alone+inMutexes, got["quorate.lock.wait.duration mutex acquired"]+local)
 	// Holders see their holds begin later and end earlier.
-	assert.GreaterOrEqual(t, got["quorate.lock.hold.duration mutex released sum"]+got["quorate.lock.hold.duration lost mutex lost sum"], mutexSeconds)
+	assert.GreaterOrEqual(t, got["quorate.lock.hold.duration mutex released sum"]+
+		got["quorate.lock.hold.duration lost mutex lost sum"], mutexSeconds)
 	assert.GreaterOrEqual(t, got["quorate.lock.hold.duration semaphore released sum"], permitSeconds)
 
 	// Where others are at a name, a node may also be asked to settle the claim
@@ -221,7 +227,8 @@ func TestMetricsAtRestOnRedis(t *testing.T) {
 	assert.Equal(t, inMutexes+inPermits-local, float64(again))
 	for i := range c.Len() {
 		n := c.Node(i).Calls(t, "evalsha") - before[i]
-		t.Logf("node %d: %d calls for %d claims with %d round trips, %.0f failed tries, %.0f local", i, n, again, more, u.failed, local)
+		t.Logf("node %d: %d calls for %d claims with %d round trips, %.0f failed tries, %.0f local", i,
+			n, again, more, u.failed, local)
 		assert.LessOrEqual(t, n, more+2*again+2*int(u.failed), "node %d", i)
 	}
 }

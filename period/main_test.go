@@ -116,7 +116,8 @@ func onServers(t *testing.T, every time.Duration, periods int, scheduled bool) {
 	var all []*worker.Worker
 	for i := range 5 {
 		cmd, err := worker.Self(workerEnv, terms{
-			URLs: c.URLs(), Every: every, Begin: begin, Count: periods + 2, Wait: i > 2, Off: time.Duration(i-1) * time.Second,
+			URLs: c.URLs(), Every: every, Begin: begin, Count: periods + 2, Wait: i > 2,
+			Off:   time.Duration(i-1) * time.Second,
 			Sched: scheduled,
 		})
 		require.NoError(t, err)

@@ -240,13 +240,15 @@ func TestMisuse(t *testing.T) {
 		c := quoratetest.New(t, 1)
 		q := c.Quorum()
 		nothing := func(context.Context) error { return nil }
-		assert.PanicsWithValue(t, "quorate: period.New: every 0s: must be a whole number of milliseconds from 10ms to fifty years", func() { period.New(q, "p", 0) })
+		assert.PanicsWithValue(t, "quorate: period.New: every 0s: must be a whole number of milliseconds from "+
+			"10ms to fifty years", func() { period.New(q, "p", 0) })
 		assert.Panics(t, func() { period.New(q, "p", 60*365*24*time.Hour) }, "it would begin in 2030")
 		assert.Panics(t, func() { period.New(q, "p", time.Hour, nil) })
 		assert.Panics(t, func() { period.New(q, "p", time.Hour, quorate.WithTTL(0)) })
 		assert.Panics(t, func() { _, _ = new(period.Period).Last(t.Context()) })
 		p := period.New(q, "p", time.Hour)
-		assert.PanicsWithValue(t, "quorate: period.Do: the function is nil", func() { _, _ = p.Do(t.Context(), nil) })
+		assert.PanicsWithValue(t, "quorate: period.Do: the function is nil",
+			func() { _, _ = p.Do(t.Context(), nil) })
 		assert.Nil(t, period.Lease(t.Context()))
 		assert.Zero(t, period.Start(t.Context()))
 

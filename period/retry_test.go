@@ -95,11 +95,12 @@ func TestWaitForARetry(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		dies, q := c.Quorum(), c.Quorum()
 		begun := make(chan struct{})
-		go period.New(dies, "report", time.Hour, period.WithRetry()).Do(t.Context(), func(ctx context.Context) error {
-			close(begun)
-			<-t.Context().Done()
-			return nil
-		})
+		go period.New(dies, "report", time.Hour, period.WithRetry()).Do(t.Context(),
+			func(ctx context.Context) error {
+				close(begun)
+				<-t.Context().Done()
+				return nil
+			})
 		<-begun
 		c.Partition(dies, 0, 1, 2)
 		died := time.Now()

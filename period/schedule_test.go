@@ -76,8 +76,10 @@ func TestNights(t *testing.T) {
 		lasts    time.Duration
 		want     []string // UTC
 	}{
-		"daily, the hour that is missing":  {daily, "2026-03-29 00:25", 70 * time.Minute, []string{"2026-03-29 01:00"}},
-		"daily, the hour that comes twice": {daily, "2026-10-25 00:25", 70 * time.Minute, []string{"2026-10-25 00:30"}},
+		"daily, the hour that is missing": {daily, "2026-03-29 00:25", 70 * time.Minute,
+			[]string{"2026-03-29 01:00"}},
+		"daily, the hour that comes twice": {daily, "2026-10-25 00:25", 70 * time.Minute,
+			[]string{"2026-10-25 00:30"}},
 		"hourly, the hour that is missing": {hourly, "2026-03-29 00:25", 70 * time.Minute,
 			[]string{"2026-03-29 00:30", "2026-03-29 01:00", "2026-03-29 01:30"}},
 		"hourly, the hour that comes twice": {hourly, "2026-10-25 00:25", 130 * time.Minute,

@@ -36,6 +36,7 @@ func TestWaitCutShort(t *testing.T) {
 }
 
 func TestZoneThatIsNil(t *testing.T) {
-	assert.PanicsWithValue(t, "quorate: period.WithZone: the location is nil; check the error of time.LoadLocation",
+	assert.PanicsWithValue(t,
+		"quorate: period.WithZone: the location is nil; check the error of time.LoadLocation",
 		func() { period.WithZone(nil) })
 }

@@ -217,7 +217,8 @@ func TestStop(t *testing.T) {
 // Two calls of Close at a time both return in a bubble, where the first waits
 // for time to pass. One of them fails with ErrClosed.
 func TestClosesAtATime(t *testing.T) {
-	stuck := time.AfterFunc(time.Minute, func() { panic("two calls of Close at a time hang") }) // the bubble's time stands still
+	// The bubble's time stands still.
+	stuck := time.AfterFunc(time.Minute, func() { panic("two calls of Close at a time hang") })
 	defer stuck.Stop()
 	synctest.Test(t, func(t *testing.T) {
 		c := quoratetest.New(t, 3)
@@ -234,7 +235,8 @@ func TestClosesAtATime(t *testing.T) {
 		}
 		one, other := <-closed, <-closed
 		assert.Equal(t, <-took, <-took, "the second one waits for the first")
-		assert.NotEqual(t, errors.Is(one, quorate.ErrClosed), errors.Is(other, quorate.ErrClosed), "%v; %v", one, other)
+		assert.NotEqual(t, errors.Is(one, quorate.ErrClosed),
+			errors.Is(other, quorate.ErrClosed), "%v; %v", one, other)
 	})
 }
 
@@ -320,7 +322,8 @@ func TestEvict(t *testing.T) {
 		require.NotErrorIs(t, cause, quorate.ErrEvicted)
 		for range 400 { // a push that comes in the moment of the cut is not heard either
 			c.Partition(a)
-			require.Eventually(t, func() bool { _, err := a.Check(soon(t)); return err == nil }, time.Minute, time.Second)
+			require.Eventually(t, func() bool { _, err := a.Check(soon(t)); return err == nil }, time.Minute,
+				time.Second)
 			_, cause = evicted(true)
 			require.NotErrorIs(t, cause, quorate.ErrEvicted)
 		}

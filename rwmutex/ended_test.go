@@ -32,24 +32,29 @@ func TestEndsNameOneCause(t *testing.T) {
 		closed bool
 		end    func(t *testing.T, c *quoratetest.Cluster, q, eye *quorate.Quorum, token uint64)
 	}{
-		"evicted": {quorate.ErrEvicted, false, func(t *testing.T, _ *quoratetest.Cluster, _, eye *quorate.Quorum, token uint64) {
-			require.NoError(t, inspect.Evict(t.Context(), eye, "m", token))
-		}},
-		"lost": {quorate.ErrLost, false, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
-			c.Partition(q, 0, 1, 2)
-			time.Sleep(time.Minute)
-		}},
-		"lost before Close": {quorate.ErrLost, true, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
-			c.Partition(q, 0, 1, 2)
-			time.Sleep(time.Minute)
-			_ = q.Close() // no node has confirmed the release
-		}},
-		"held for too long": {quorate.ErrLost, false, func(*testing.T, *quoratetest.Cluster, *quorate.Quorum, *quorate.Quorum, uint64) {
-			time.Sleep(2 * time.Minute)
-		}},
-		"closed": {quorate.ErrClosed, true, func(t *testing.T, _ *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
-			require.NoError(t, q.Close())
-		}},
+		"evicted": {quorate.ErrEvicted, false,
+			func(t *testing.T, _ *quoratetest.Cluster, _, eye *quorate.Quorum, token uint64) {
+				require.NoError(t, inspect.Evict(t.Context(), eye, "m", token))
+			}},
+		"lost": {quorate.ErrLost, false,
+			func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+				c.Partition(q, 0, 1, 2)
+				time.Sleep(time.Minute)
+			}},
+		"lost before Close": {quorate.ErrLost,
+			true, func(_ *testing.T, c *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+				c.Partition(q, 0, 1, 2)
+				time.Sleep(time.Minute)
+				_ = q.Close() // no node has confirmed the release
+			}},
+		"held for too long": {quorate.ErrLost,
+			false, func(*testing.T, *quoratetest.Cluster, *quorate.Quorum, *quorate.Quorum, uint64) {
+				time.Sleep(2 * time.Minute)
+			}},
+		"closed": {quorate.ErrClosed, true,
+			func(t *testing.T, _ *quoratetest.Cluster, q, _ *quorate.Quorum, _ uint64) {
+				require.NoError(t, q.Close())
+			}},
 	}
 	for name, as := range ends {
 		t.Run(name, func(t *testing.T) {

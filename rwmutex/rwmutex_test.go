@@ -156,7 +156,8 @@ func TestDowngrade(t *testing.T) {
 // A writer that becomes a reader lets others in, also where its hold is not
 // renewed, or not any more.
 func TestDowngradeWithoutRenewal(t *testing.T) {
-	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour), quorate.WithRetention(2 * time.Hour)}
+	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour),
+		quorate.WithRetention(2 * time.Hour)}
 	for what, opt := range map[string]quorate.Option{
 		"WithoutRenewal": quorate.WithoutRenewal(), "WithMaxHold": quorate.WithMaxHold(time.Second),
 	} {

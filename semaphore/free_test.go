@@ -14,7 +14,8 @@ import (
 func TestFree(t *testing.T) {
 	t.Parallel()
 	a, b := script.Claim{ID: "a", Weight: 2, Voted: true}, script.Claim{ID: "b", Weight: 1, Voted: true}
-	old, lighter := script.Claim{ID: "old", Weight: 4, Voted: true}, script.Claim{ID: "a", Weight: 1, Voted: true}
+	old, lighter := script.Claim{ID: "old", Weight: 4, Voted: true},
+		script.Claim{ID: "a", Weight: 1, Voted: true}
 	of := func(claims ...script.Claim) script.Queue {
 		q := script.Queue{Queued: len(claims), Claims: claims}
 		for _, c := range claims {

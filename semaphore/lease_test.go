@@ -71,7 +71,8 @@ func TestReleaseOfALeaseByMany(t *testing.T) {
 // where the hold is not renewed, or not any more. The hold ends no later for
 // it.
 func TestPartIsFreeWithoutRenewal(t *testing.T) {
-	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour), quorate.WithRetention(2 * time.Hour)}
+	long := []quorate.Option{quorate.WithTTL(10 * time.Minute), quorate.WithGuard(time.Hour),
+		quorate.WithRetention(2 * time.Hour)}
 	for what, opt := range map[string]quorate.Option{
 		"WithoutRenewal": quorate.WithoutRenewal(), "WithMaxHold": quorate.WithMaxHold(time.Second),
 	} {

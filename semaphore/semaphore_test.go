@@ -34,7 +34,8 @@ func processes(t *testing.T, k int, n int64, opts ...quorate.Option) []*semaphor
 }
 
 // bubbled is processes on nodes in the test's bubble.
-func bubbled(t *testing.T, k int, n int64, opts ...quorate.Option) (c *quoratetest.Cluster, all []*semaphore.Weighted) {
+func bubbled(t *testing.T, k int, n int64,
+	opts ...quorate.Option) (c *quoratetest.Cluster, all []*semaphore.Weighted) {
 	t.Helper()
 	c = quoratetest.New(t, 3)
 	t.Cleanup(func() { assert.Empty(t, c.Holders("s"), "when all are closed") })

@@ -96,5 +96,6 @@ func TestPartsOfMany(t *testing.T) {
 	took := time.Since(began)
 	t.Log(took)
 	assert.Equal(t, 100, counts[owner])
-	assert.Less(t, took, 10*time.Second, "it takes 0.2 s on an idle machine, and some more with the race detector")
+	assert.Less(t, took, 10*time.Second,
+		"it takes 0.2 s on an idle machine, and some more with the race detector")
 }

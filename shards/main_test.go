@@ -67,12 +67,13 @@ func serve(urls []string) error {
 		defer out.Unlock()
 		fmt.Println(what, shard, token, time.Now().UnixNano())
 	}
-	err = shards.New(q, "mailboxes", count).Run(ctx, func(ctx context.Context, shard int, l quorate.Lease) error {
-		say("begin", shard, l.Token())
-		<-ctx.Done()
-		say("end", shard, l.Token())
-		return nil
-	})
+	err = shards.New(q, "mailboxes", count).Run(ctx,
+		func(ctx context.Context, shard int, l quorate.Lease) error {
+			say("begin", shard, l.Token())
+			<-ctx.Done()
+			say("end", shard, l.Token())
+			return nil
+		})
 	if ctx.Err() == nil {
 		return err
 	}
@@ -160,7 +161,8 @@ func TestProcesses(t *testing.T) {
 		var shares map[int]int
 		require.True(t, e2e.EventuallyWithin(2*e2e.Patience, func() bool {
 			shares = s.run()
-			return len(shares) == len(processes) && !slices.ContainsFunc(processes, func(of int) bool { return shares[of] != count/len(processes) })
+			return len(shares) == len(processes) &&
+				!slices.ContainsFunc(processes, func(of int) bool { return shares[of] != count/len(processes) })
 		}), "%v", &shares)
 		t.Logf("divided between %v after %v", processes, time.Since(began).Round(time.Millisecond))
 	}
@@ -202,7 +204,8 @@ func (s *spans) judge(t *testing.T) (idle time.Duration) {
 			runs++
 			require.NotZero(t, x.end)
 			if i > 0 {
-				assert.LessOrEqual(t, all[i-1].end, x.begin, strings.TrimSpace(fmt.Sprintln("two at a time:", *all[i-1], *x)))
+				assert.LessOrEqual(t, all[i-1].end, x.begin,
+					strings.TrimSpace(fmt.Sprintln("two at a time:", *all[i-1], *x)))
 				idle = max(idle, time.Duration(x.begin-all[i-1].end))
 			}
 		}

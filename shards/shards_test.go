@@ -34,7 +34,8 @@ type work struct {
 }
 
 func newWork(t *testing.T) *work {
-	return &work{t: t, last: map[int]string{}, runs: map[int]string{}, tokens: map[int]uint64{}, ended: map[int]time.Time{}}
+	return &work{t: t, last: map[int]string{}, runs: map[int]string{},
+		tokens: map[int]uint64{}, ended: map[int]time.Time{}}
 }
 
 func (w *work) begin(replica string, shard int, token uint64) {
@@ -44,7 +45,8 @@ func (w *work) begin(replica string, shard int, token uint64) {
 	assert.Greater(w.t, token, w.tokens[shard])
 	if at, is := w.ended[shard]; is && time.Since(at) > w.idle {
 		w.idle = time.Since(at)
-		w.which = fmt.Sprintf("shard %d from %s to %s at %v", shard, w.last[shard], replica, time.Now().Format(time.TimeOnly+".000"))
+		w.which = fmt.Sprintf("shard %d from %s to %s at %v", shard, w.last[shard], replica,
+			time.Now().Format(time.TimeOnly+".000"))
 	}
 	w.last[shard] = replica
 	w.runs[shard], w.tokens[shard] = replica, token
@@ -82,12 +84,13 @@ func (w *work) start(c *quoratetest.Cluster, name string, n int, opts ...quorate
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- shards.New(q, "mailboxes", n).Run(ctx, func(ctx context.Context, shard int, l quorate.Lease) error {
-			w.begin(name, shard, l.Token())
-			<-ctx.Done()
-			w.end(shard)
-			return nil
-		})
+		ended <- shards.New(q, "mailboxes", n).Run(ctx,
+			func(ctx context.Context, shard int, l quorate.Lease) error {
+				w.begin(name, shard, l.Token())
+				<-ctx.Done()
+				w.end(shard)
+				return nil
+			})
 	}()
 	r := &replica{q, sync.OnceValue(func() error { cancel(); return <-ended })}
 	w.t.Cleanup(func() { _ = r.stop() })
@@ -207,16 +210,17 @@ func TestFailure(t *testing.T) {
 		defer cancel()
 		var mu sync.Mutex
 		counts := map[int]int{}
-		err := shards.New(c.Quorum(), "mailboxes", 2).Run(ctx, func(ctx context.Context, shard int, _ quorate.Lease) error {
-			mu.Lock()
-			counts[shard]++
-			mu.Unlock()
-			if shard == 0 {
-				return errors.New("broken")
-			}
-			<-ctx.Done()
-			return nil
-		})
+		err := shards.New(c.Quorum(), "mailboxes", 2).Run(ctx,
+			func(ctx context.Context, shard int, _ quorate.Lease) error {
+				mu.Lock()
+				counts[shard]++
+				mu.Unlock()
+				if shard == 0 {
+					return errors.New("broken")
+				}
+				<-ctx.Done()
+				return nil
+			})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		assert.InDelta(t, 10, counts[0], 2)
 		assert.Equal(t, 1, counts[1])

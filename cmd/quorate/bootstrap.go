@@ -61,7 +61,8 @@ If the nodes have already recorded a set, the command changes nothing.`,
 	t.NodeFlags(cmd)
 	t.GuardFlag(cmd, " (default: 20s)")
 	t.SharedFlags(cmd, "5m", "2s")
-	cmd.Flags().BoolVar(&j.isNew, "new", false, "the servers are brand-new: do not wait for servers that have just started")
+	cmd.Flags().BoolVar(&j.isNew, "new", false,
+		"the servers are brand-new: do not wait for servers that have just started")
 	return cmd
 }
 
@@ -98,14 +99,18 @@ func (j *bootstrapJob) run(ctx context.Context, q *quorate.Quorum) error {
 	if err = core.WrapError("bootstrap", "", err); errors.Is(err, quorate.ErrInvalid) {
 		return cli.NewExit(1, cli.Plain(err)) // no node that answers later changes it
 	} else if err != nil {
-		return cli.NewExit(1, fmt.Errorf("%w\nEvery node must confirm: start the nodes named above, or correct their addresses, and run this again", cli.Plain(err)))
+		return cli.NewExit(1,
+			fmt.Errorf("%w\nEvery node must confirm: start the nodes named above, or correct their addresses, and "+
+				"run this again", cli.Plain(err)))
 	}
 	r, _ := q.Check(ctx)
 	if !recorded { // the nodes have answered since, or another client was first
 		return j.already(r.Set.Members)
 	}
-	fmt.Fprintf(j.out, "Declared %s brand-new; they vote from now on.\n", fault.Count(len(r.Set.Members), "node"))
-	fmt.Fprintf(j.out, "The set is recorded with a guard time of %v: clients with a TTL above %v are refused.\n", r.Set.Guard, r.Set.LongestTTL)
+	fmt.Fprintf(j.out, "Declared %s brand-new; they vote from now on.\n",
+		fault.Count(len(r.Set.Members), "node"))
+	fmt.Fprintf(j.out, "The set is recorded with a guard time of %v: clients with a TTL above %v are refused.\n",
+		r.Set.Guard, r.Set.LongestTTL)
 	return nil
 }
 
@@ -208,7 +213,8 @@ func (j *bootstrapJob) rest(ctx context.Context) time.Duration {
 		left := guard - up
 		if left > 0 && !j.said[i] {
 			j.said[i] = true
-			fmt.Fprintf(j.errs, "quorate: %s %s: waiting %v for the rest of the guard time. If no client has ever used it, pass --new\n",
+			fmt.Fprintf(j.errs,
+				"quorate: %s %s: waiting %v for the rest of the guard time. If no client has ever used it, pass --new\n",
 				j.t.Names[i], why, left.Round(time.Second))
 		}
 		longest = max(longest, left)

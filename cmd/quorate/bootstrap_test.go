@@ -52,7 +52,8 @@ func TestBootstrapOfNewServers(t *testing.T) {
 	require.NoError(t, c.Node(0).Restart())
 	nodes := "--nodes=" + c.URLs()[0]
 	p := start(t, "bootstrap", nodes, "--guard", "10m")
-	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "the rest of the guard time") }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "the rest of the guard time") },
+		20*time.Second, 5*time.Millisecond)
 	p.signal(os.Interrupt)
 	assert.Equal(t, 1, p.status())
 	assert.Contains(t, p.err.String(), "nothing was changed")
@@ -70,7 +71,8 @@ func TestUptimeThatIsNotSaid(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	client := c.Node(0).Client()
-	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">p", "~*", "&*", "+@all", "-info").Err())
+	require.NoError(t, client.Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">p",
+		"~*", "&*", "+@all", "-info").Err())
 	blind := redis.NewClient(&redis.Options{Addr: c.Addrs()[0], Username: "blind", Password: "p"})
 	defer func() { _ = blind.Close() }()
 	_, err := uptime(t.Context(), blind)
@@ -83,8 +85,10 @@ func TestUptimeThatIsNotSaid(t *testing.T) {
 // Only where all nodes are blank does the command look how old they are.
 func TestWhatBootstrapFinds(t *testing.T) {
 	t.Parallel()
-	blank, mute := quorate.NodeReport{Err: fault.ErrSetUnknown, Membership: quorate.NodeBlank}, quorate.NodeReport{}
-	member, down := quorate.NodeReport{Membership: quorate.NodeRemoved}, quorate.NodeReport{Err: os.ErrDeadlineExceeded, Membership: quorate.NodeBlank}
+	blank, mute := quorate.NodeReport{Err: fault.ErrSetUnknown, Membership: quorate.NodeBlank},
+		quorate.NodeReport{}
+	member, down := quorate.NodeReport{Membership: quorate.NodeRemoved},
+		quorate.NodeReport{Err: os.ErrDeadlineExceeded, Membership: quorate.NodeBlank}
 	for _, c := range []struct {
 		is    nodesState
 		nodes []quorate.NodeReport
@@ -97,5 +101,6 @@ func TestWhatBootstrapFinds(t *testing.T) {
 	} {
 		assert.Equal(t, c.is, judge(quorate.Report{Nodes: c.nodes}))
 	}
-	assert.Equal(t, nodesDiffer, judge(quorate.Report{Nodes: []quorate.NodeReport{blank}, Set: quorate.SetReport{Recorded: true}}))
+	assert.Equal(t, nodesDiffer,
+		judge(quorate.Report{Nodes: []quorate.NodeReport{blank}, Set: quorate.SetReport{Recorded: true}}))
 }

@@ -44,7 +44,8 @@ func startBrowser(t *testing.T) *browser {
 	require.NoError(t, err)
 	from, ours, err := os.Pipe()
 	require.NoError(t, err)
-	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
+	cmd := exec.Command("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	cmd.ExtraFiles = []*os.File{theirs, ours} // 3 and 4
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	require.NoError(t, cmd.Start(), "install it: apt-get install chromium")
@@ -59,7 +60,8 @@ func startBrowser(t *testing.T) *browser {
 		_, _ = to.Close(), from.Close()
 	})
 	target := b.call("Target.createTarget", map[string]any{"url": "about:blank"})["targetId"]
-	b.session = b.call("Target.attachToTarget", map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
+	b.session = b.call("Target.attachToTarget",
+		map[string]any{"targetId": target, "flatten": true})["sessionId"].(string)
 	return b
 }
 
@@ -102,7 +104,8 @@ func (b *browser) eval(expression string) any {
 func (b *browser) until(expression string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); b.eval(expression) != true; time.Sleep(50 * time.Millisecond) {
-		require.True(b.t, time.Now().Before(deadline), "never %s; the page says %s", expression, b.eval("document.body.innerText"))
+		require.True(b.t, time.Now().Before(deadline), "never %s; the page says %s", expression,
+			b.eval("document.body.innerText"))
 	}
 }
 
@@ -115,8 +118,10 @@ func (b *browser) shows(id, what string) {
 // look sets the size and the colours.
 func (b *browser) look(width, height int, scheme string) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-	b.call("Emulation.setEmulatedMedia", map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
+	b.call("Emulation.setDeviceMetricsOverride",
+		map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+	b.call("Emulation.setEmulatedMedia",
+		map[string]any{"features": []any{map[string]any{"name": "prefers-color-scheme", "value": scheme}}})
 }
 
 func (b *browser) picture(name string) {
@@ -125,7 +130,8 @@ func (b *browser) picture(name string) {
 	if dir == "" {
 		return
 	}
-	data, err := base64.StdEncoding.DecodeString(b.call("Page.captureScreenshot", map[string]any{"format": "png"})["data"].(string))
+	data, err := base64.StdEncoding.DecodeString(b.call("Page.captureScreenshot",
+		map[string]any{"format": "png"})["data"].(string))
 	require.NoError(b.t, err)
 	require.NoError(b.t, os.WriteFile(filepath.Join(dir, name), data, 0o644))
 }
@@ -143,13 +149,18 @@ func (b *browser) pictureOfTop(v *board.View) {
 	text := html.EscapeString(m.View().Content)
 	text = style.ReplaceAllStringFunc(text, func(s string) string {
 		return map[string]string{
-			"": "</span>", "1": "<span style='font-weight:bold'>", "2": "<span style='color:#999'>", "7": "<span style='background:#ddd;color:#000'>",
-			"1;31": "<span style='color:#ff7b72;font-weight:bold'>", "33": "<span style='color:#e3b341'>", "32": "<span style='color:#7ee787'>",
-			"34": "<span style='color:#79a8ff'>", "35": "<span style='color:#d2a8ff'>", "36": "<span style='color:#56d4dd'>",
+			"": "</span>", "1": "<span style='font-weight:bold'>", "2": "<span style='color:#999'>",
+			"7":    "<span style='background:#ddd;color:#000'>",
+			"1;31": "<span style='color:#ff7b72;font-weight:bold'>", "33": "<span style='color:#e3b341'>",
+			"32": "<span style='color:#7ee787'>",
+			"34": "<span style='color:#79a8ff'>", "35": "<span style='color:#d2a8ff'>",
+			"36": "<span style='color:#56d4dd'>",
 		}[style.FindStringSubmatch(s)[1]]
 	})
-	page := "<meta charset=utf-8><body style='margin:0;background:#16181b'><pre style='margin:12px;color:#e6e8ea;font:14px/1.35 \"DejaVu Sans Mono\",monospace'>" + text
-	b.call("Page.navigate", map[string]any{"url": "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page))})
+	page := "<meta charset=utf-8><body style='margin:0;background:#16181b'><pre " +
+		"style='margin:12px;color:#e6e8ea;font:14px/1.35 \"DejaVu Sans Mono\",monospace'>" + text
+	b.call("Page.navigate",
+		map[string]any{"url": "data:text/html;base64," + base64.StdEncoding.EncodeToString([]byte(page))})
 	b.until("document.readyState === 'complete' && document.querySelector('pre') !== null")
 	b.look(1030, 790, "dark")
 	b.picture("top.png")
@@ -193,8 +204,10 @@ func TestPageInABrowser(t *testing.T) {
 	b.until("document.documentElement.scrollWidth <= innerWidth")
 	b.look(1100, 760, "light")
 	b.eval(`document.querySelector("#names button").focus()`)
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"})
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13})
+	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyDown", "key": "Enter", "code": "Enter",
+		"windowsVirtualKeyCode": 13, "text": "\r"})
+	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": "Enter",
+		"code": "Enter", "windowsVirtualKeyCode": 13})
 	b.shows("queue", "waits 5 process")
 	b.until("document.querySelectorAll('#processes .lane').length === 7") // an axis, and six processes
 	b.until("document.querySelectorAll('#processes .wait').length >= 5")

@@ -73,7 +73,8 @@ JSON document.`,
 	t.NodeFlags(cmd)
 	t.GuardFlag(cmd, " (default: the set's)")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.all, "all", false, "require every node to be ready, even if fewer are enough for the next restart")
+	cmd.Flags().BoolVar(&j.all, "all", false,
+		"require every node to be ready, even if fewer are enough for the next restart")
 	cmd.Flags().BoolVar(&j.wait, "wait", false, "wait until it is safe to restart the next node")
 	cmd.Flags().DurationVar(&j.timeout, "timeout", 10*time.Minute, "the longest time to wait with --wait")
 	return cmd
@@ -139,7 +140,8 @@ func (j *checkJob) run(ctx context.Context, q *quorate.Quorum) int {
 		case <-time.After(askEvery):
 		case <-ctx.Done():
 			status := j.tell(r)
-			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready", "it is not safe to restart a node"), j.ended(ctx, r.Set))
+			fmt.Fprintf(j.errs, "quorate: %s: %s\n", lo.Ternary(r.MayRestart, "not every node is ready",
+				"it is not safe to restart a node"), j.ended(ctx, r.Set))
 			return max(status, exitDegraded)
 		}
 	}
@@ -154,7 +156,8 @@ func (j *checkJob) ended(ctx context.Context, set quorate.SetReport) string {
 	if set.Note != "" { // without a set, time alone changes nothing
 		return fmt.Sprintf("waited for %v; the note in the report says what to do", j.timeout)
 	}
-	return fmt.Sprintf("waited for %v; start the nodes that are down, or run it again with a longer --timeout", j.timeout)
+	return fmt.Sprintf("waited for %v; start the nodes that are down, or run it again with a longer --timeout",
+		j.timeout)
 }
 
 // safe reports whether the nodes are as the caller wants them.

@@ -76,7 +76,8 @@ func TestCheckAndBootstrap(t *testing.T) {
 // vote, and is named.
 func TestMembersList(t *testing.T) {
 	c := redistest.Start(t, 4)
-	three, odd := strings.Join(c.URLs()[:3], ","), strings.Join([]string{c.URLs()[0], c.URLs()[1], c.URLs()[3]}, ",")
+	three, odd := strings.Join(c.URLs()[:3], ","),
+		strings.Join([]string{c.URLs()[0], c.URLs()[1], c.URLs()[3]}, ",")
 	status, out, errs := call("members", "list", "--nodes", three)
 	assert.Equal(t, 1, status, errs)
 	assert.Contains(t, out, c.Node(0).Addr()+"  no: blank")
@@ -85,9 +86,11 @@ func TestMembersList(t *testing.T) {
 
 	status, out, errs = call("bootstrap", "--new", "--nodes", three)
 	require.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "The set is recorded with a guard time of 20s: clients with a TTL above 8s are refused.")
+	assert.Contains(t, out,
+		"The set is recorded with a guard time of 20s: clients with a TTL above 8s are refused.")
 	members := strings.Join(c.Addrs()[:3], " ")
-	for _, args := range [][]string{{"members", "list", "--nodes", three}, {"check", "--nodes", three}, {"members", "list", "--nodes", odd}} {
+	for _, args := range [][]string{{"members", "list", "--nodes", three}, {"check", "--nodes", three},
+		{"members", "list", "--nodes", odd}} {
 		require.Eventually(t, func() bool { // not all nodes may be connected in time
 			status, out, _ = call(args...)
 			return status == 0
@@ -115,12 +118,14 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 	shows := func(what string, texts ...string) {
 		for _, verb := range [][]string{{"check", nodes}, {"members", "list", nodes}} {
 			status, out, errs := 0, "", ""
-			require.True(t, e2e.Eventually(func() bool { // the connection may have ended so that the next one judges the node
+			// The connection may have ended so that the next one judges the node.
+			require.True(t, e2e.Eventually(func() bool {
 				status, out, errs = call(verb...)
 				return !strings.Contains(out, "verify membership")
 			}), what)
 			assert.NotZero(t, status, what)
-			for _, text := range append(texts, "Note: too few nodes answer to tell which set they are: start those that are down") {
+			for _, text := range append(texts,
+				"Note: too few nodes answer to tell which set they are: start those that are down") {
 				assert.Contains(t, out, text, what)
 			}
 			assert.NotContains(t, out+errs, "no set is recorded yet", what)
@@ -143,7 +148,8 @@ func TestBootstrapWithoutANode(t *testing.T) {
 	require.NoError(t, c.Node(1).Kill())
 	status, _, errs := call("bootstrap", "--nodes", strings.Join(c.URLs(), ","))
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, "the nodes record their set only when all of them answer; start those that are down")
+	assert.Contains(t, errs,
+		"the nodes record their set only when all of them answer; start those that are down")
 	assert.NotContains(t, errs, "Quorum.")
 	_, out, _ := call("members", "list", "--nodes", strings.Join(c.URLs(), ","))
 	assert.Contains(t, out, "Note: no set is recorded yet")
@@ -167,7 +173,8 @@ func TestBootstrapOfLateNodes(t *testing.T) {
 		require.NoError(t, c.Node(1).Cont())
 		return p.status() == 0
 	}))
-	assert.Equal(t, "Already recorded; nothing changed. The set is "+strings.Join(c.Addrs(), " ")+".\n", p.out.String())
+	assert.Equal(t, "Already recorded; nothing changed. The set is "+strings.Join(c.Addrs(), " ")+".\n",
+		p.out.String())
 }
 
 // The command records nothing. At brand-new nodes it waits in vain, and names no
@@ -189,18 +196,21 @@ func TestCheckWait(t *testing.T) {
 	nodes := "--nodes=" + strings.Join(ns.URLs(), ",")
 	flush(t, ns.URLs()[0])
 	status, out, errs := 0, "", ""
-	for d := 100 * time.Millisecond; !strings.Contains(errs, "votes in ") && d < 10*time.Second; d *= 2 { // not all nodes may have answered in time
+	// Not all nodes may have answered in time.
+	for d := 100 * time.Millisecond; !strings.Contains(errs, "votes in ") && d < 10*time.Second; d *= 2 {
 		status, out, errs = call("check", nodes, "--wait", "--timeout", d.String())
 	}
 	assert.Equal(t, 1, status)
-	assert.Contains(t, out, "2 of 3 nodes are ready, 2 are needed: no node may fail: with one more down nothing can be locked.")
+	assert.Contains(t, out,
+		"2 of 3 nodes are ready, 2 are needed: no node may fail: with one more down nothing can be locked.")
 	assert.Contains(t, errs, "waiting: ")
 	assert.Contains(t, errs, "votes in ")
 	assert.Contains(t, errs, "not safe to restart a node: waited for ")
 	assert.Contains(t, errs, "with a longer --timeout")
 
 	p := start(t, "check", nodes, "--wait")
-	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") },
+		20*time.Second, 5*time.Millisecond)
 	status, _, errs = call("bootstrap", "--new", nodes)
 	require.Equal(t, 0, status, errs)
 	assert.Equal(t, 0, p.status(), p.err.String())
@@ -208,7 +218,8 @@ func TestCheckWait(t *testing.T) {
 
 	flush(t, ns.URLs()[1])
 	p = start(t, "check", nodes, "--wait")
-	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "votes in ") },
+		20*time.Second, 5*time.Millisecond)
 	p.signal(os.Interrupt)
 	assert.Equal(t, 1, p.status())
 
@@ -267,13 +278,6 @@ func TestNodesEndAtSIGTERM(t *testing.T) {
 	assert.Error(t, <-waits)
 }
 
-func TestHelp(t *testing.T) {
-	status, out, _ := call()
-	assert.Equal(t, 0, status)
-	assert.Contains(t, out, "demo")
-	assert.NotContains(t, out, "demo-worker")
-}
-
 // A stranger's first minute, in short.
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -282,7 +286,8 @@ func TestDemo(t *testing.T) {
 	out := p.out.String()
 	for _, want := range []string{
 		"is killed (kill -9) while it holds the lock", "node 2 is killed.",
-		"no update was lost", "never by two workers at once", "higher than the previous one", "The lock kept working",
+		"no update was lost", "never by two workers at once",
+		"higher than the previous one", "The lock kept working",
 		"worker 1", "█ holds the lock", "median of",
 	} {
 		assert.Contains(t, out, want)
@@ -296,7 +301,8 @@ func TestDemo(t *testing.T) {
 
 func TestDemoSmall(t *testing.T) {
 	t.Parallel()
-	p := startWith(t, []string{"LC_ALL=C"}, "demo", "--seconds", "2", "--ttl", "500ms", "--nodes", "1", "--workers", "2")
+	p := startWith(t, []string{"LC_ALL=C"}, "demo", "--seconds", "2", "--ttl", "500ms",
+		"--nodes", "1", "--workers", "2")
 	assert.Equal(t, 0, p.status(), "%s\n%s", &p.out, &p.err)
 	assert.NotContains(t, p.out.String(), "node 2")
 	for _, r := range p.out.String() {
@@ -311,9 +317,12 @@ func TestDemoPause(t *testing.T) {
 	assert.Equal(t, 0, p.status(), "%s\n%s", &p.out, &p.err)
 	out := p.out.String()
 	for _, want := range []string{
-		"worker 1 gets the lock, token …", "is stopped (SIGSTOP)", "take the lock back after 1.5s", "worker 2 gets the lock",
-		"worker 1 continues (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost", "with a fence     130  rejected: token …",
-		"✓ The fence rejected the stale write: the balance is 130", "worker 1 checks its context: the lock is lost",
+		"worker 1 gets the lock, token …", "is stopped (SIGSTOP)",
+		"take the lock back after 1.5s", "worker 2 gets the lock",
+		"worker 1 continues (SIGCONT)", "without a fence  150  the deposit of worker 2 is lost",
+		"with a fence     130  rejected: token …",
+		"✓ The fence rejected the stale write: the balance is 130",
+		"worker 1 checks its context: the lock is lost",
 	} {
 		assert.Contains(t, out, want)
 	}
@@ -321,15 +330,4 @@ func TestDemoPause(t *testing.T) {
 	status, _, errs := call("demo", "--pause", "--workers", "3")
 	assert.Equal(t, cli.ExitUsage, status)
 	assert.Contains(t, errs, "--pause cannot be combined with --workers")
-}
-
-func TestVersion(t *testing.T) {
-	for _, args := range [][]string{{"version"}, {"--version"}} {
-		p := start(t, args...)
-		require.Equal(t, 0, p.status(), p.err.String())
-		assert.Regexp(t, `^quorate \S+ go1\.\S+ \w+/\w+( revision .*)?\n$`, p.out.String())
-	}
-	p := start(t, "--help")
-	require.Equal(t, 0, p.status())
-	assert.Regexp(t, `(?m)^  completion +\w`, p.out.String(), "how to get shell completion")
 }

@@ -33,13 +33,16 @@ func file(t *testing.T, name, text string) string {
 // A flag goes before the environment, and the environment before the file.
 func TestWhereSettingsComeFrom(t *testing.T) {
 	server := redistest.Start(t, 1).Node(0)
-	prefixed := func(prefix string) int { return len(server.Client().Keys(t.Context(), prefix+":{}:1.*").Val()) } // the marker of a recorded set
-	config := file(t, "quorate.yaml", "# of the fleet\nnodes:\n  - "+server.URL()+"\nprefix: of-the-file\nguard: 30s\n")
+	// The marker of a recorded set.
+	prefixed := func(prefix string) int { return len(server.Client().Keys(t.Context(), prefix+":{}:1.*").Val()) }
+	config := file(t, "quorate.yaml",
+		"# of the fleet\nnodes:\n  - "+server.URL()+"\nprefix: of-the-file\nguard: 30s\n")
 
 	status, _, errs := call("bootstrap", "--new", "--config", config)
 	require.Equal(t, 0, status, errs)
 	require.Equal(t, 1, prefixed("of-the-file"))
-	marker, err := server.Client().Get(t.Context(), server.Client().Keys(t.Context(), "of-the-file:{}:1.*").Val()[0]).Result()
+	marker, err := server.Client().Get(t.Context(),
+		server.Client().Keys(t.Context(), "of-the-file:{}:1.*").Val()[0]).Result()
 	require.NoError(t, err)
 	assert.Contains(t, marker, " 30000 ", "the guard time")
 
@@ -65,22 +68,28 @@ func TestAccessByFiles(t *testing.T) {
 	addr := server.Addr()
 	c := redis.NewClient(&redis.Options{Addr: addr, Password: "secret"})
 	defer func() { _ = c.Close() }()
-	require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">of the app", "~*", "&*", "+@all").Err())
+	require.NoError(t, c.Do(t.Context(), "ACL", "SETUSER", "app", "on",
+		">of the app", "~*", "&*", "+@all").Err())
 	user, password := file(t, "user", "app\n"), file(t, "password", "of the app\n")
 	secure := "rediss://" + net.JoinHostPort("127.0.0.1", server.tls)
-	access := []string{"--username-file", user, "--password-file", password, "--tls-ca", ca, "--tls-cert", cert, "--tls-key", key}
+	access := []string{"--username-file", user, "--password-file", password, "--tls-ca", ca,
+		"--tls-cert", cert, "--tls-key", key}
 
 	status, _, errs := call(append([]string{"bootstrap", "--new", "--nodes", secure}, access...)...)
 	require.Equal(t, 0, status, errs)
-	status, _, errs = call(append([]string{"lock", "x", "--nodes", secure, "--wait", "20s"}, append(access, "--", "true")...)...)
+	status, _, errs = call(append([]string{"lock", "x", "--nodes", secure, "--wait", "20s"},
+		append(access, "--", "true")...)...)
 	require.Equal(t, 0, status, errs)
 	status, out, _ := call(append([]string{"check", "--nodes", secure}, access...)...)
 	assert.Equal(t, 0, status, out)
 
-	status, _, errs = call("lock", "x", "--wait", "1s", "--nodes", secure, "--password-file", password, "--tls-ca", ca, "--", "true")
-	assert.Equal(t, cli.ExitNoQuorum, status, "the server wants a certificate, and the default user has another password")
+	status, _, errs = call("lock", "x", "--wait", "1s", "--nodes", secure, "--password-file",
+		password, "--tls-ca", ca, "--", "true")
+	assert.Equal(t, cli.ExitNoQuorum, status,
+		"the server wants a certificate, and the default user has another password")
 	assert.NotContains(t, errs, "of the app")
-	status, _, errs = call(append([]string{"lock", "x", "--nodes", "redis://" + addr}, append(access, "--", "true")...)...)
+	status, _, errs = call(append([]string{"lock", "x", "--nodes", "redis://" + addr},
+		append(access, "--", "true")...)...)
 	assert.Equal(t, cli.ExitUsage, status)
 	assert.Contains(t, errs, "rediss://")
 	status, _, errs = call(append([]string{"check", "--nodes", "redis://" + addr}, access...)...)
@@ -94,8 +103,10 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 	servers := redistest.Start(t, 2, redistest.WithArgs("--min-replicas-to-write", "1")) // else check warns
 	sentinels := redistest.StartSentinels(t, servers, "mymaster")
 	master := servers.Node(0).Client()
-	require.NoError(t, master.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">of the app", "~*", "&*", "+@all").Err())
-	config := file(t, "quorate.yaml", "nodes: "+sentinels.URL()+"\nusername-file: "+file(t, "user", "app\n")+"\npassword-file: "+file(t, "password", "of the app\n"))
+	require.NoError(t, master.Do(t.Context(), "ACL", "SETUSER", "app", "on",
+		">of the app", "~*", "&*", "+@all").Err())
+	config := file(t, "quorate.yaml", "nodes: "+sentinels.URL()+"\nusername-file: "+file(t, "user", "app\n")+
+		"\npassword-file: "+file(t, "password", "of the app\n"))
 
 	status, _, errs := call("bootstrap", "--new", "--config", config)
 	require.Equal(t, 0, status, errs)
@@ -106,7 +117,8 @@ func TestAccessByFilesToASentinelSet(t *testing.T) {
 	assert.EqualValues(t, 1, master.Exists(t.Context(), "quorate:{x}").Val())
 
 	wrong := file(t, "wrong", "another\n")
-	status, _, errs = call("lock", "x", "--config", config, "--password-file", wrong, "--wait", "20s", "--", "true")
+	status, _, errs = call("lock", "x", "--config", config, "--password-file", wrong,
+		"--wait", "20s", "--", "true")
 	assert.Equal(t, cli.ExitNoQuorum, status, errs)
 	assert.Contains(t, errs, "WRONGPASS")
 	assert.NotContains(t, errs, "another")
@@ -170,13 +182,15 @@ func certificates(t *testing.T) (ca, cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
 	require.NoError(t, err)
 	keyDER, err := x509.MarshalECPrivateKey(private)
 	require.NoError(t, err)
 	text := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	return file(t, "ca.pem", text), file(t, "cert.pem", text), file(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
+	return file(t, "ca.pem", text), file(t, "cert.pem", text),
+		file(t, "key.pem", string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})))
 }
 
 // secured is a server with a port for TLS.
@@ -194,7 +208,8 @@ func tlsServer(t *testing.T, ca, cert, key string) secured {
 	_, port, err := net.SplitHostPort(l.Addr().String())
 	require.NoError(t, err)
 	require.NoError(t, l.Close())
-	c, err := redistest.Run(1, redistest.WithPassword("secret"), redistest.WithArgs("--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca))
+	c, err := redistest.Run(1, redistest.WithPassword("secret"), redistest.WithArgs("--tls-port", port,
+		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca))
 	redistest.SkipIfMissing(t, err)
 	if err != nil && strings.Contains(err.Error(), "tls-port") {
 		t.Skip("redis-server was built without TLS")

@@ -36,9 +36,12 @@ Exit status: 0 if everything went right, 1 if not.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case pause && (cmd.Flags().Changed("workers") || cmd.Flags().Changed("seconds")):
-				return cli.NewExit(cli.ExitUsage, errors.New("--pause cannot be combined with --workers or --seconds: it uses two workers, and --ttl sets its length"))
+				return cli.NewExit(cli.ExitUsage,
+					errors.New("--pause cannot be combined with --workers or --seconds: it uses two workers, and --ttl "+
+						"sets its length"))
 			case cfg.Nodes < 1 || cfg.Nodes > 9:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: must be between 1 and 9; try 3 or 5", cfg.Nodes))
+				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--nodes %d: must be between 1 and 9; try 3 or 5",
+					cfg.Nodes))
 			case cfg.Workers < 2 || cfg.Workers > 20:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--workers %d: must be between 2 and 20", cfg.Workers))
 			case length < 2 || length > 600:
@@ -74,7 +77,8 @@ Exit status: 0 if everything went right, 1 if not.`,
 	cmd.Flags().IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
 	cmd.Flags().IntVar(&cfg.Workers, "workers", 5, "number of workers")
 	cmd.Flags().Float64Var(&length, "seconds", 12, "approximate length in seconds")
-	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond, "how long the lock stays held after its holder dies")
+	cmd.Flags().DurationVar(&cfg.TTL, "ttl", 1500*time.Millisecond,
+		"how long the lock stays held after its holder dies")
 	cmd.Flags().BoolVar(&pause, "pause", false, "show a stale write, and a fence that rejects it")
 	return cmd
 }

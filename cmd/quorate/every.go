@@ -81,7 +81,8 @@ could be asked within --wait; 70 if the lock was lost. With --status: 0 if there
 			case !j.status:
 				return cli.WantCommand(cmd, args, "NAME", "PERIOD")
 			case len(args) != 2 || cmd.ArgsLenAtDash() >= 0:
-				return errors.New("every: --status takes a name and a period, but no command: quorate every NAME PERIOD --status")
+				return errors.New("every: --status takes a name and a period, but no command: quorate every NAME PERIOD " +
+					"--status")
 			}
 			return nil
 		},
@@ -96,7 +97,8 @@ could be asked within --wait; 70 if the lock was lost. With --status: 0 if there
 			case j.json && !j.status:
 				return cli.NewExit(cli.ExitUsage, errors.New("--json needs --status"))
 			case cmd.Flags().Changed("wait") && !j.ifDue:
-				return cli.NewExit(cli.ExitUsage, errors.New("--wait needs --if-due: without it, quorate waits until a signal ends it"))
+				return cli.NewExit(cli.ExitUsage,
+					errors.New("--wait needs --if-due: without it, quorate waits until a signal ends it"))
 			case j.ifDue && j.wait <= 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: must be positive, such as 30s", j.wait))
 			}
@@ -104,12 +106,16 @@ could be asked within --wait; 70 if the lock was lost. With --status: 0 if there
 			return j.start(quorate.WithNote(cmd.Context(), j.note))
 		},
 	}
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second,
+		"time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
-	cmd.Flags().BoolVar(&j.retry, "retry", false, "if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a minute, whichever is less")
+	cmd.Flags().BoolVar(&j.retry, "retry", false,
+		"if a run fails or its machine dies, repeat it within its period, after a tenth of the period or a "+
+			"minute, whichever is less")
 	cmd.Flags().BoolVar(&j.status, "status", false, "print when the latest run was and how it ended")
 	jsonFlag(cmd, &j.json)
-	cmd.Flags().BoolVar(&j.ifDue, "if-due", false, "run the command unless this period has already had a run, then exit")
+	cmd.Flags().BoolVar(&j.ifDue, "if-due", false,
+		"run the command unless this period has already had a run, then exit")
 	cmd.Flags().DurationVar(&j.wait, "wait", time.Minute, "with --if-due, how long to wait for the nodes")
 	j.times.flags(cmd)
 	return cmd
@@ -200,7 +206,8 @@ func (j *everyJob) once(ctx, waiting context.Context, p *period.Period, sigs <-c
 	case err != nil:
 		return j.ended(ctx, err)
 	case !ran:
-		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is not due: this period has already had its run, or a run is in progress\n", j.name)
+		fmt.Fprintf(j.Notes(j.errs),
+			"quorate: %q is not due: this period has already had its run, or a run is in progress\n", j.name)
 	}
 	return nil
 }
@@ -261,7 +268,8 @@ func (j *everyJob) tell(ctx context.Context, p *period.Period) error {
 	case last.State == period.Began && last.Left > 0:
 		fmt.Fprintf(j.out, "%q is running in the period from %s (token %d)\n", j.name, start, last.Token)
 	case last.State == period.Began:
-		fmt.Fprintf(j.out, "%q began in the period from %s, but its end is not recorded (token %d)\n", j.name, start, last.Token)
+		fmt.Fprintf(j.out, "%q began in the period from %s, but its end is not recorded (token %d)\n", j.name,
+			start, last.Token)
 	default:
 		fmt.Fprintf(j.out, "%q is %s in the period from %s (token %d)\n", j.name, last.State, start, last.Token)
 	}

@@ -38,7 +38,8 @@ func TestEvery(t *testing.T) {
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	var ps []*proc
 	for range 3 {
-		ps = append(ps, start(t, "every", "report", "100ms", "--", "sh", "-c", `echo "$QUORATE_PERIOD $QUORATE_TOKEN" >>"$0"`, ledger))
+		ps = append(ps, start(t, "every", "report", "100ms", "--", "sh", "-c",
+			`echo "$QUORATE_PERIOD $QUORATE_TOKEN" >>"$0"`, ledger))
 	}
 	fileWith(t, ledger, 20)
 	for _, p := range ps {
@@ -76,13 +77,16 @@ func TestEveryFails(t *testing.T) {
 		if retry {
 			args = []string{"every", "fails again", "20s", "--retry"}
 		}
-		p := start(t, append(args, "--", "sh", "-c", `echo run >>"$0"; [ $(wc -l <"$0") -ge 2 ] || exit 3`, file)...)
+		p := start(t, append(args, "--", "sh",
+			"-c", `echo run >>"$0"; [ $(wc -l <"$0") -ge 2 ] || exit 3`, file)...)
 		lines := 1
 		if retry {
 			lines = 2
 		}
 		fileWith(t, file, lines)
-		require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "the command ended with status 3") }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return strings.Contains(p.err.String(), "the command ended with status 3")
+		}, 20*time.Second, 5*time.Millisecond)
 		p.signal(syscall.SIGINT)
 		assert.Equal(t, 128+2, p.status(), p.err.String())
 	}
@@ -93,7 +97,8 @@ func TestEveryFails(t *testing.T) {
 // A signal is the command's, too, and ends the waiting for the next period.
 func TestEveryIsEnded(t *testing.T) {
 	startNodes(t, 3)
-	p := start(t, "every", "x", "24h", "--", "sh", "-c", `trap 'echo bye; exit 0' TERM; echo in; while :; do sleep 0.02; done`)
+	p := start(t, "every", "x", "24h", "--", "sh", "-c",
+		`trap 'echo bye; exit 0' TERM; echo in; while :; do sleep 0.02; done`)
 	p.says("in")
 	status, out, errs := call("every", "x", "24h", "--status")
 	assert.Equal(t, 0, status, errs)
@@ -107,18 +112,24 @@ func TestEveryIsEnded(t *testing.T) {
 
 func TestEveryUsage(t *testing.T) {
 	for _, args := range [][]string{
-		{"every", "x", "1h"}, {"every", "--", "x", "1h", "true"}, {"every", "x", "1h", "--"}, {"every", "x", "1d", "--", "true"},
-		{"every", "x", "1ms", "--", "true"}, {"every", "x", "1h", "--json", "--", "true"}, {"every", "x", "1h", "--grace", "-1s", "--", "true"},
-		{"every", "x", "1h", "--status", "--", "true"}, {"every", "{x}", "1h", "--nodes", "127.0.0.1:1", "--status", "y"},
+		{"every", "x", "1h"}, {"every", "--", "x", "1h", "true"}, {"every", "x", "1h", "--"},
+		{"every", "x", "1d", "--", "true"},
+		{"every", "x", "1ms", "--", "true"}, {"every", "x", "1h", "--json", "--", "true"},
+		{"every", "x", "1h", "--grace", "-1s", "--", "true"},
+		{"every", "x", "1h", "--status", "--", "true"},
+		{"every", "{x}", "1h", "--nodes", "127.0.0.1:1", "--status", "y"},
 	} {
 		status, _, errs := call(args...)
 		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 		assert.NotEmpty(t, errs)
 	}
 	for args, want := range map[string]string{
-		"0 2 30 2 *": "never fires", "0 25 * * *": "five fields: minute, hour", "@every 1h": "pass the length alone",
-		"CRON_TZ=UTC 0 2 * * *": "with --zone", "0 2 * * *|--zone|Nowhere/City": "time zone database", "1h|--zone|UTC": "need a crontab line",
-		"1h|--catch-up": "need a crontab line", "1h|--offset|1h": "less than the period", "1d": "a crontab line in quotes",
+		"0 2 30 2 *": "never fires", "0 25 * * *": "five fields: minute, hour",
+		"@every 1h":             "pass the length alone",
+		"CRON_TZ=UTC 0 2 * * *": "with --zone", "0 2 * * *|--zone|Nowhere/City": "time zone database",
+		"1h|--zone|UTC": "need a crontab line",
+		"1h|--catch-up": "need a crontab line", "1h|--offset|1h": "less than the period",
+		"1d":           "a crontab line in quotes",
 		"1h|--wait|1s": "--wait needs --if-due", "1h|--if-due|--wait|0s": "must be positive",
 	} {
 		args := append(append([]string{"every", "x"}, strings.Split(args, "|")...), "--", "true")
@@ -140,7 +151,8 @@ func TestEveryIfDue(t *testing.T) {
 		due, notDue := 0, 0
 		var ps []*proc
 		for range 3 {
-			ps = append(ps, start(t, "every", period, period, "--if-due", "--", "sh", "-c", `echo "$QUORATE_PERIOD" >>"$0"; exit 3`, ledger))
+			ps = append(ps, start(t, "every", period, period, "--if-due", "--", "sh", "-c",
+				`echo "$QUORATE_PERIOD" >>"$0"; exit 3`, ledger))
 		}
 		for _, p := range ps {
 			switch status := p.status(); {
@@ -166,7 +178,8 @@ func TestEveryIfDue(t *testing.T) {
 // It gives up when the nodes do not answer, and passes signals on.
 func TestEveryIfDueEnds(t *testing.T) {
 	ns := startNodes(t, 3)
-	p := start(t, "every", "x", "24h", "--if-due", "--wait", "10s", "--", "sh", "-c", `trap 'echo bye; exit 5' TERM; echo in; while :; do sleep 0.02; done`)
+	p := start(t, "every", "x", "24h", "--if-due", "--wait", "10s", "--", "sh", "-c",
+		`trap 'echo bye; exit 5' TERM; echo in; while :; do sleep 0.02; done`)
 	p.says("in")
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 5, p.status(), p.err.String())
@@ -181,7 +194,8 @@ func TestEveryCrontabLine(t *testing.T) {
 	startNodes(t, 3)
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	for range 3 { // the minute that has begun is in time
-		start(t, "every", "report", "* * * * *", "--zone", "Europe/Berlin", "--catch-up", "--", "sh", "-c", `echo "$QUORATE_PERIOD" >>"$0"`, ledger)
+		start(t, "every", "report", "* * * * *", "--zone", "Europe/Berlin", "--catch-up", "--", "sh", "-c",
+			`echo "$QUORATE_PERIOD" >>"$0"`, ledger)
 	}
 	seen := map[string]bool{}
 	for _, at := range fileWith(t, ledger, 1) {

@@ -26,9 +26,11 @@ type times struct {
 }
 
 func (ts *times) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&ts.zone, "zone", "", "time zone of a crontab line, such as Europe/Berlin (default: UTC)")
+	cmd.Flags().StringVar(&ts.zone, "zone", "",
+		"time zone of a crontab line, such as Europe/Berlin (default: UTC)")
 	cmd.Flags().DurationVar(&ts.offset, "offset", 0, "how much later each period starts")
-	cmd.Flags().BoolVar(&ts.catchUp, "catch-up", false, "with a crontab line, catch up on the last run if it was missed")
+	cmd.Flags().BoolVar(&ts.catchUp, "catch-up", false,
+		"with a crontab line, catch up on the last run if it was missed")
 }
 
 // parse returns the times for the PERIOD of a command line.
@@ -44,20 +46,25 @@ func (ts times) parse(name, text string) (times, error) {
 			return ts, err
 		}
 	default:
-		return ts, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, such as 90s, 15m or 24h, "+
-			"or a crontab line in quotes, such as '0 2 * * *'", text)
+		return ts, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, "+
+			"such as 90s, 15m or 24h, or a crontab line in quotes, such as '0 2 * * *'", text)
 	}
 	switch {
-	case ts.line == nil && (every < 10*time.Millisecond || every > 50*365*24*time.Hour || every%time.Millisecond != 0):
-		return ts, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, such as 90s, 15m or 24h", text)
+	case ts.line == nil && (every < 10*time.Millisecond || every > 50*365*24*time.Hour ||
+		every%time.Millisecond != 0):
+		return ts, fmt.Errorf("the period %q: must be a whole number of milliseconds from 10ms to fifty years, "+
+			"such as 90s, 15m or 24h", text)
 	case ts.line == nil && (ts.zone != "" || ts.catchUp):
-		return ts, fmt.Errorf("--zone and --catch-up need a crontab line, such as '0 2 * * *': periods of %s begin at its multiples in UTC, "+
-			"and their run may begin at any time until the next one", text)
+		return ts, fmt.Errorf("--zone and --catch-up need a crontab line, such as '0 2 * * *': periods of %s "+
+			"begin at its multiples in UTC, and their run may begin at any time until the next one", text)
 	case ts.offset < 0 || ts.offset%time.Millisecond != 0 || ts.line == nil && ts.offset >= every:
-		return ts, fmt.Errorf("--offset %v: must be a whole number of milliseconds, at least 0 and less than the period", ts.offset)
+		return ts, fmt.Errorf("--offset %v: must be a whole number of milliseconds, at least 0 and less than the "+
+			"period",
+			ts.offset)
 	}
 	if ts.loc, err = time.LoadLocation(ts.zone); err != nil {
-		return ts, fmt.Errorf("--zone %q: must be a name of the time zone database, such as Europe/Berlin, or Local", ts.zone)
+		return ts, fmt.Errorf("--zone %q: must be a name of the time zone database, such as Europe/Berlin, or "+
+			"Local", ts.zone)
 	}
 	return ts, nil
 }
@@ -70,9 +77,11 @@ func crontab(text string) (cron.Schedule, error) {
 	case strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ="):
 		return nil, fmt.Errorf("the crontab line %q: pass its time zone with --zone instead", text)
 	case err != nil:
-		return nil, fmt.Errorf("the crontab line %q: %w. It has five fields: minute, hour, day of the month, month, day of the week", text, err)
+		return nil, fmt.Errorf("the crontab line %q: %w. It has five fields: minute, hour, day of the month, "+
+			"month, day of the week", text, err)
 	case !spec:
-		return nil, errors.New("@every counts from the start of each process: pass the length alone, such as 90s, 15m or 24h")
+		return nil, errors.New("@every counts from the start of each process: pass the length alone, such as 90s, " +
+			"15m or 24h")
 	case s.Next(time.Now()).IsZero():
 		return nil, fmt.Errorf("the crontab line %q never fires: check the day and the month", text)
 	}

@@ -27,7 +27,8 @@ type fleet struct {
 // who is a process of the fleet.
 func (f *fleet) who(pid int, host, label string, since int, left time.Duration) inspect.Claim {
 	at := f.now.Add(time.Duration(since-f.second) * time.Second)
-	return inspect.Claim{PID: pid, Host: host, Label: label, Since: at, Token: uint64(at.UnixMicro())<<10 + uint64(pid), Left: left, Weight: 1, Votes: 3}
+	return inspect.Claim{PID: pid, Host: host, Label: label, Since: at,
+		Token: uint64(at.UnixMicro())<<10 + uint64(pid), Left: left, Weight: 1, Votes: 3}
 }
 
 // alive is what a lease has left that is renewed each third of 8 s.
@@ -42,11 +43,14 @@ func (f *fleet) observe() board.Observation {
 	}
 	switch b, c := &o.Nodes[1], &o.Nodes[2]; {
 	case f.second >= 70 && f.second < 95:
-		*b = board.Node{Name: b.Name, State: "unreachable", Cause: "dial tcp 10.0.3.12:6379: connect: connection refused"}
+		*b = board.Node{Name: b.Name, State: "unreachable",
+			Cause: "dial tcp 10.0.3.12:6379: connect: connection refused"}
 	case f.second >= 95 && f.second < 115:
-		*b = board.Node{Name: b.Name, State: fmt.Sprintf("votes in %ds", 115-f.second), Up: true, Recovering: float64(115 - f.second)}
+		*b = board.Node{Name: b.Name, State: fmt.Sprintf("votes in %ds", 115-f.second), Up: true,
+			Recovering: float64(115 - f.second)}
 	case f.second >= 268:
-		*c = board.Node{Name: c.Name, State: "unreachable", Cause: "dial tcp 10.0.3.13:6379: i/o timeout: the node or the network is down or slow"}
+		*c = board.Node{Name: c.Name, State: "unreachable",
+			Cause: "dial tcp 10.0.3.13:6379: i/o timeout: the node or the network is down or slow"}
 	}
 	for _, n := range o.Nodes {
 		if !n.Up || n.Recovering > 0 {
@@ -93,7 +97,8 @@ func (f *fleet) names() (all []inspect.Report) {
 		if s > 247 {
 			report.Left = time.Duration(255-s) * time.Second
 		}
-		add("nightly-report", inspect.Mutex, []inspect.Claim{report}, []inspect.Claim{f.who(977, "cron-2", "", 150, alive)})
+		add("nightly-report", inspect.Mutex, []inspect.Claim{report},
+			[]inspect.Claim{f.who(977, "cron-2", "", 150, alive)})
 	default:
 		add("nightly-report", inspect.Mutex, []inspect.Claim{f.who(977, "cron-2", "", 150, alive)}, nil)
 	}
@@ -108,23 +113,29 @@ func (f *fleet) names() (all []inspect.Report) {
 		}
 	}
 	add("encoders", inspect.Semaphore, holders, waiters).Capacity = 3
-	leader := add("scheduler", inspect.Leader, []inspect.Claim{f.who(31, "api-2", "", -4000, alive)}, []inspect.Claim{f.who(30, "api-1", "", -3990, alive), f.who(33, "api-3", "", -3800, alive)})
-	leader.Record = &inspect.Record{ID: "api-2:31", Token: leader.Holders[0].Token, At: f.now.Add(-time.Hour), Nodes: 3}
+	leader := add("scheduler", inspect.Leader, []inspect.Claim{f.who(31, "api-2", "", -4000, alive)},
+		[]inspect.Claim{f.who(30, "api-1", "", -3990, alive), f.who(33, "api-3", "", -3800, alive)})
+	leader.Record = &inspect.Record{ID: "api-2:31", Token: leader.Holders[0].Token,
+		At: f.now.Add(-time.Hour), Nodes: 3}
 	var cleaning []inspect.Claim
 	if s%60 < 9 {
 		cleaning = []inspect.Claim{f.who(640+s/60, fmt.Sprintf("api-%d", s/60%3+1), "", s/60*60, alive)}
 	}
-	add("clean-sessions", inspect.Period, cleaning, nil).Record = &inspect.Record{Token: 1, At: f.now.Add(-time.Duration(s%60) * time.Second), Nodes: 3}
+	add("clean-sessions", inspect.Period, cleaning, nil).Record = &inspect.Record{Token: 1,
+		At: f.now.Add(-time.Duration(s%60) * time.Second), Nodes: 3}
 	// A holder that is stopped: it renews nothing from 290 on.
 	export := f.who(5120, "worker-7", "export", 180, alive)
 	if s >= 292 {
 		export.Left = time.Duration(300-s)*time.Second + 900*time.Millisecond
 	}
 	if s >= 180 {
-		add("export:customer:4711", inspect.Mutex, []inspect.Claim{export}, []inspect.Claim{f.who(5121, "worker-3", "export", 262, alive)})
+		add("export:customer:4711", inspect.Mutex, []inspect.Claim{export},
+			[]inspect.Claim{f.who(5121, "worker-3", "export", 262, alive)})
 	}
-	add("migrate-v7", inspect.Once, nil, nil).Record = &inspect.Record{Host: "api-1", PID: 30, Token: 1, At: f.now.Add(-49 * time.Hour), Nodes: 3}
-	add("exchange-rates", inspect.Flight, nil, nil).Record = &inspect.Record{Token: 1, At: f.now.Add(-time.Duration(s%45) * time.Second), Nodes: 3}
+	add("migrate-v7", inspect.Once, nil, nil).Record = &inspect.Record{Host: "api-1", PID: 30, Token: 1,
+		At: f.now.Add(-49 * time.Hour), Nodes: 3}
+	add("exchange-rates", inspect.Flight, nil, nil).Record = &inspect.Record{Token: 1,
+		At: f.now.Add(-time.Duration(s%45) * time.Second), Nodes: 3}
 	return all
 }
 
@@ -152,7 +163,8 @@ func TestPictures(t *testing.T) {
 	w.look(1280, 1500, "light")
 	w.call("Page.navigate", map[string]any{"url": p.URL()})
 	w.until("document.readyState === 'complete'")
-	require.Equal(t, false, w.eval("document.querySelector('main').checkVisibility()"), "no headings without anything below them")
+	require.Equal(t, false, w.eval("document.querySelector('main').checkVisibility()"),
+		"no headings without anything below them")
 	p.Show(v)
 	w.shows("names", "invoices mutex")
 	for _, size := range []struct {

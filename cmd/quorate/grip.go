@@ -29,13 +29,15 @@ type locker struct {
 
 func newMutexGrip(q *quorate.Quorum, name string) grip {
 	m := mutex.New(q, name)
-	return &locker{m.LockContext, m.TryLockContext, m.UnlockContext, m.Lease, func(name string) string { return mutexHolder(m, name) }}
+	return &locker{m.LockContext, m.TryLockContext, m.UnlockContext, m.Lease,
+		func(name string) string { return mutexHolder(m, name) }}
 }
 
 func newReadGrip(q *quorate.Quorum, name string) grip {
 	m := rwmutex.New(q, name)
 	return &locker{m.RLockContext, m.TryRLockContext, m.RUnlockContext, m.RLease, func(name string) string {
-		return fmt.Sprintf("the lock %q is held with --exclusive, or a process is waiting for it with --exclusive", name)
+		return fmt.Sprintf("the lock %q is held with --exclusive, or a process is waiting for it with --exclusive",
+			name)
 	}}
 }
 
@@ -66,13 +68,15 @@ func mutexHolder(m *mutex.Mutex, name string) string {
 	case err != nil:
 		return fmt.Sprintf("the lock %q is held, or others are ahead", name)
 	case h.Foreign:
-		return fmt.Sprintf("the lock %q is held by another library; its key expires in %v unless it is extended", name, h.Left.Round(time.Millisecond))
+		return fmt.Sprintf("the lock %q is held by another library; its key expires in %v unless it is extended",
+			name, h.Left.Round(time.Millisecond))
 	}
 	note := ""
 	if h.Note != "" {
 		note = fmt.Sprintf(", note %q", h.Note)
 	}
-	return fmt.Sprintf("the lock %q is held by process %d on %s%s (token %d, %d waiting)", name, h.PID, h.Host, note, h.Token, h.Waiters)
+	return fmt.Sprintf("the lock %q is held by process %d on %s%s (token %d, %d waiting)", name, h.PID,
+		h.Host, note, h.Token, h.Waiters)
 }
 
 // semGrip is permits of a semaphore.
@@ -102,5 +106,6 @@ func (g *semGrip) lease() quorate.Lease          { return g.l }
 func (g *semGrip) release(context.Context) error { return g.l.Release() }
 
 func (g *semGrip) holder(name string) string {
-	return fmt.Sprintf("fewer than %d of the %d permits of %q are free, or others are ahead", g.weight, g.permits, name)
+	return fmt.Sprintf("fewer than %d of the %d permits of %q are free, or others are ahead", g.weight,
+		g.permits, name)
 }

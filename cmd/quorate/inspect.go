@@ -95,7 +95,8 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 			if i >= len(r.Holders) {
 				what = "waits " + strconv.Itoa(i-len(r.Holders)+1)
 			}
-			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+board.Share(r, &all[i]), board.Claimant(&all[i]), all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
+			fmt.Fprintf(tab, "%s\t%s\t%d\t%s\t%v\t%d\n", what+board.Share(r, &all[i]), board.Claimant(&all[i]),
+				all[i].Token, ago(all[i].Since), all[i].Left.Round(time.Millisecond), all[i].Votes)
 		}
 		_ = tab.Flush()
 		if r.More > 0 {
@@ -103,7 +104,8 @@ func tellName(w io.Writer, r *inspect.Report, sure bool) {
 		}
 		for i := range r.Holders {
 			if h := &r.Holders[i]; h.Bare {
-				fmt.Fprintf(w, "The hold with token %d depends on a bare majority: it ends if one of the nodes that vote for it is restarted.\n", h.Token)
+				fmt.Fprintf(w, "The hold with token %d depends on a bare majority: it ends if one of the nodes that "+
+					"vote for it is restarted.\n", h.Token)
 			}
 		}
 	}
@@ -154,13 +156,15 @@ func recorded(r *inspect.Report) string {
 	case inspect.Flight:
 		s = fmt.Sprintf("loaded at %s, token %d", c.At.Local().Format(time.DateTime), c.Token)
 	case inspect.Once:
-		s = fmt.Sprintf("done by process %d on %s at %s, token %d", c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
+		s = fmt.Sprintf("done by process %d on %s at %s, token %d", c.PID, c.Host,
+			c.At.Local().Format(time.DateTime), c.Token)
 	case inspect.Leader:
 		leads := "led last"
 		if len(r.Holders) > 0 {
 			leads = "leads"
 		}
-		s = fmt.Sprintf("%q %s, process %d on %s since %s, term %d", c.ID, leads, c.PID, c.Host, c.At.Local().Format(time.DateTime), c.Token)
+		s = fmt.Sprintf("%q %s, process %d on %s since %s, term %d", c.ID, leads, c.PID, c.Host,
+			c.At.Local().Format(time.DateTime), c.Token)
 		if c.Value != "" {
 			s += ", value " + strconv.Quote(c.Value)
 		}
@@ -223,7 +227,8 @@ Exit status:
 			began := time.Now()
 			err = list(ctx, cmd.OutOrStdout(), q, strings.Join(args, ""), asJSON)
 			if took := time.Since(began); took > staleAfter {
-				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the listing took %v, so some entries may be that old\n", took.Round(100*time.Millisecond))
+				fmt.Fprintf(cmd.ErrOrStderr(), "quorate: the listing took %v, so some entries may be that old\n",
+					took.Round(100*time.Millisecond))
 			}
 			return err
 		},

@@ -25,7 +25,8 @@ func crowd(t *testing.T) (*redistest.Cluster, *proc) {
 	t.Setenv("QUORATE_NODES", strings.Join(c.URLs(), ","))
 	status, _, errs := call("bootstrap", "--new")
 	require.Equal(t, 0, status, errs)
-	holder := start(t, "lock", "job", "--owner", "first", "--note", "order 4711, “late”", "--", "sh", "-c", "echo in; sleep 60")
+	holder := start(t, "lock", "job", "--owner", "first", "--note", "order 4711, “late”", "--",
+		"sh", "-c", "echo in; sleep 60")
 	holder.says("in")
 	for i := range 5 {
 		start(t, "lock", "job", "--owner", "waiter-"+strconv.Itoa(i), "--", "sleep", "60")
@@ -67,7 +68,8 @@ func TestInspectShowsWhatIsWrong(t *testing.T) {
 		}
 		return len(report.Nodes) == 3
 	}
-	require.True(t, e2e.Eventually(func() bool { return look() == 0 && len(report.Waiters) == 5 && ready() }), "%+v", &report)
+	require.True(t, e2e.Eventually(func() bool { return look() == 0 && len(report.Waiters) == 5 && ready() }),
+		"%+v", &report)
 	holder.signal(syscall.SIGSTOP)
 	require.NoError(t, c.Node(2).Kill())
 	require.Equal(t, 0, look(), "%+v", &report)
@@ -143,7 +145,8 @@ func TestJSON(t *testing.T) {
 		assert.Equal(t, 20.0, r["set"].(map[string]any)["guard_seconds"])
 		assert.Equal(t, 2.0, r["ready"])
 	}
-	for _, args := range [][]string{{"once", "x", "--json", "--", "true"}, {"leader", "x", "--json", "--", "true"}, {"inspect"}, {"inspect", ""}, {"ls", "a", "b"}} {
+	for _, args := range [][]string{{"once", "x", "--json", "--", "true"},
+		{"leader", "x", "--json", "--", "true"}, {"inspect"}, {"inspect", ""}, {"ls", "a", "b"}} {
 		status, _, errs := call(args...)
 		assert.Equal(t, cli.ExitUsage, status, "%v: %s", args, errs)
 	}

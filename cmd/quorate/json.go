@@ -94,7 +94,8 @@ func plainStruct(v reflect.Value) any {
 				continue
 			}
 		}
-		missing := value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface || value.Type() == reflect.TypeFor[time.Time]()
+		missing := value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface ||
+			value.Type() == reflect.TypeFor[time.Time]()
 		if !missing || !value.IsZero() {
 			fields[name] = plainValue(value)
 		}

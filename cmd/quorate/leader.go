@@ -75,10 +75,13 @@ if there is a leader; 1 if there is none; 69 if too few nodes could be asked.`,
 			return j.lead(cmd, args)
 		},
 	}
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the leadership is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second,
+		"time between SIGTERM and SIGKILL when the leadership is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().StringVar(&j.id, "id", "", "the leader's id (default: host, process and a random suffix)")
-	cmd.Flags().IntVar(&j.priority, "priority", 0, "its priority when a leader hands over: the waiting process with the highest one leads next (give it to all)")
+	cmd.Flags().IntVar(&j.priority, "priority", 0,
+		"its priority when a leader hands over: the waiting process with the highest one leads next (give it to "+
+			"all)")
 	cmd.Flags().StringVar(&j.value, "value", "", "a value to publish with the leader, such as its address")
 	cmd.Flags().BoolVar(&j.again, "again", false, "queue again after the leadership is lost")
 	cmd.Flags().BoolVar(&j.who, "who", false, "print the leader")

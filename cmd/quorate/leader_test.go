@@ -30,12 +30,14 @@ func candidate(t *testing.T, ns *embedded.Nodes) *leader.Election {
 
 func TestLeaderRunsTheCommand(t *testing.T) {
 	ns := startNodes(t, 3)
-	p := start(t, "leader", "x", "--id", "one", "--value", "http://one", "--", "sh", "-c", `echo "$QUORATE_TOKEN"; read x; exit 3`)
+	p := start(t, "leader", "x", "--id", "one", "--value", "http://one", "--", "sh",
+		"-c", `echo "$QUORATE_TOKEN"; read x; exit 3`)
 	assert.Equal(t, 3, p.status(), "the command's own")
 	first, err := strconv.ParseUint(strings.TrimSpace(p.out.String()), 10, 64)
 	require.NoError(t, err)
 
-	p = start(t, "leader", "x", "--id", "two", "--value", "http://two", "--", "sh", "-c", `echo "$QUORATE_TOKEN"; sleep 60`)
+	p = start(t, "leader", "x", "--id", "two", "--value", "http://two", "--", "sh",
+		"-c", `echo "$QUORATE_TOKEN"; sleep 60`)
 	p.says("\n")
 	second, err := strconv.ParseUint(strings.TrimSpace(p.out.String()), 10, 64)
 	require.NoError(t, err)
@@ -71,7 +73,9 @@ func TestLeaderSignals(t *testing.T) {
 	e := candidate(t, ns)
 	// It resigns when the command has ended, not when the command gets the
 	// signal.
-	p := start(t, "leader", "x", "--", "sh", "-c", `trap 'echo asked; read x </dev/null; sleep 0.3; echo over; exit 7' TERM; echo leads; while :; do sleep 0.02; done`)
+	p := start(t, "leader", "x", "--", "sh",
+		"-c",
+		`trap 'echo asked; read x </dev/null; sleep 0.3; echo over; exit 7' TERM; echo leads; while :; do sleep 0.02; done`)
 	p.says("leads")
 	p.signal(syscall.SIGTERM)
 	p.says("asked")
@@ -105,19 +109,23 @@ func TestLeaderLost(t *testing.T) {
 	assert.Contains(t, p.err.String(), "is lost")
 	back()
 
-	p = start(t, "leader", "x", "--ttl", "800ms", "--again", "--", "sh", "-c", `echo "leads $QUORATE_TOKEN"; exec sleep 60`)
+	p = start(t, "leader", "x", "--ttl", "800ms", "--again", "--", "sh", "-c",
+		`echo "leads $QUORATE_TOKEN"; exec sleep 60`)
 	p.says("leads")
 	for n := 2; n < 4; n++ {
 		lose()
-		require.Eventually(t, func() bool { return strings.Count(p.err.String(), "is lost") == n-1 }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Count(p.err.String(), "is lost") == n-1 },
+			20*time.Second, 5*time.Millisecond)
 		back()
-		require.Eventually(t, func() bool { return strings.Count(p.out.String(), "leads") == n }, 20*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Count(p.out.String(), "leads") == n },
+			20*time.Second, 5*time.Millisecond)
 	}
 	p.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, p.status(), "a signal is the end of it")
 
 	// One that comes while the command is being ended, too.
-	p = start(t, "leader", "x", "--ttl", "800ms", "--again", "--grace", "1m", "--", "sh", "-c", `trap 'echo asked; read x' TERM; echo leads; while :; do sleep 0.02; done`)
+	p = start(t, "leader", "x", "--ttl", "800ms", "--again", "--grace", "1m", "--", "sh", "-c",
+		`trap 'echo asked; read x' TERM; echo leads; while :; do sleep 0.02; done`)
 	p.says("leads")
 	lose()
 	p.says("asked")
@@ -138,7 +146,8 @@ func TestLeaderWatch(t *testing.T) {
 	require.NoError(t, e.Proclaim(t.Context(), "two"))
 	p.says(`value "two"`)
 	require.NoError(t, e.Resign(t.Context()))
-	require.Eventually(t, func() bool { return strings.Count(p.out.String(), "no leader\n") == 2 }, 20*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(p.out.String(), "no leader\n") == 2 },
+		20*time.Second, 5*time.Millisecond)
 	ns.Stop(0)
 	ns.Stop(2)
 	p.says("unknown: ")
@@ -153,8 +162,10 @@ func TestLeaderUsage(t *testing.T) {
 	const nodes = "--nodes=127.0.0.1:1"
 	for _, args := range [][]string{
 		{"leader", "x", "--", "true"}, {"leader", "x", "--who"}, {"leader", "x", "--watch"}, // no nodes
-		{"leader", nodes}, {"leader", nodes, "x"}, {"leader", nodes, "x", "--"}, {"leader", nodes, "--", "x", "true"},
-		{"leader", nodes, "--who"}, {"leader", nodes, "x", "--who", "--", "true"}, {"leader", nodes, "x", "y", "--watch"},
+		{"leader", nodes}, {"leader", nodes, "x"}, {"leader", nodes, "x", "--"},
+		{"leader", nodes, "--", "x", "true"},
+		{"leader", nodes, "--who"}, {"leader", nodes, "x", "--who", "--", "true"},
+		{"leader", nodes, "x", "y", "--watch"},
 		{"leader", nodes, "x", "--who", "--watch"},
 		{"leader", nodes, "x", "--grace", "-1s", "--", "true"},
 		{"leader", nodes, "x", "--ttl", "0s", "--", "true"},

@@ -109,9 +109,11 @@ The token, lost permits and the exit status work as in "quorate lock".`,
 }
 
 func (j *lockJob) flags(cmd *cobra.Command) {
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait for the lock; 0 tries once (default: forever)")
+	cmd.Flags().DurationVar(&j.wait, "wait", -1,
+		"how long to wait for the lock; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second,
+		"time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
 }
 
@@ -120,15 +122,18 @@ func (j *lockJob) commandFlags(cmd *cobra.Command) {
 	j.NodeFlags(cmd)
 	j.GuardFlag(cmd, " (default: the set's)")
 	j.LeaseFlags(cmd)
-	cmd.Flags().StringVar(&j.note, "note", "", "note on the lock in \"quorate inspect\", such as the ID of a request; at most 200 bytes, no secrets")
+	cmd.Flags().StringVar(&j.note, "note", "",
+		"note on the lock in \"quorate inspect\", such as the ID of a request; at most 200 bytes, no secrets")
 	cmd.Flags().BoolVarP(&j.Quiet, "quiet", "q", false, "print nothing to standard error except why it failed")
-	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false, "keep $QUORATE_NODES, with its passwords, in the command's environment")
+	cmd.Flags().BoolVar(&j.passNodes, "pass-nodes", false,
+		"keep $QUORATE_NODES, with its passwords, in the command's environment")
 }
 
 // start checks what the flags say and runs the job.
 func (j *lockJob) start(cmd *cobra.Command, args []string) error {
 	if cmd.Flags().Changed("wait") && j.wait < 0 {
-		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait))
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever",
+			j.wait))
 	}
 	if j.grace < 0 {
 		return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
@@ -161,7 +166,8 @@ func (j *lockJob) run(ctx context.Context) error {
 	case errors.Is(err, quorate.ErrLost):
 		return cli.NewExit(cli.ExitLost, fmt.Errorf("the lock %q was lost as the command ended", j.name))
 	case err != nil:
-		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is released, but not every node has confirmed it: %v\n", j.name, cli.Plain(err))
+		fmt.Fprintf(j.Notes(j.errs), "quorate: %q is released, but not every node has confirmed it: %v\n", j.name,
+			cli.Plain(err))
 	}
 	return status
 }

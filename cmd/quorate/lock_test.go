@@ -88,7 +88,8 @@ func TestLockExcludes(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	var ps []*proc
 	for range 6 {
-		ps = append(ps, start(t, "lock", "x", "--", "sh", "-c", `n=$(cat "$0"); sleep 0.05; echo $((n+1)) >"$0"`, file))
+		ps = append(ps, start(t, "lock", "x", "--", "sh", "-c",
+			`n=$(cat "$0"); sleep 0.05; echo $((n+1)) >"$0"`, file))
 	}
 	for _, p := range ps {
 		require.Equal(t, 0, p.status(), p.err.String())
@@ -161,7 +162,8 @@ func TestLockLost(t *testing.T) {
 func TestLockSignals(t *testing.T) {
 	ns := startNodes(t, 3)
 	for s, want := range map[syscall.Signal]int{syscall.SIGTERM: 7, syscall.SIGINT: 8} {
-		p := start(t, "lock", "x", "--", "sh", "-c", `trap 'exit 7' TERM; trap 'exit 8' INT; echo held; while :; do sleep 0.05; done`)
+		p := start(t, "lock", "x", "--", "sh",
+			"-c", `trap 'exit 7' TERM; trap 'exit 8' INT; echo held; while :; do sleep 0.05; done`)
 		p.says("held")
 		p.signal(s)
 		assert.Equal(t, want, p.status(), "the command has decided what to do about %v", s)
@@ -211,7 +213,8 @@ func TestUsage(t *testing.T) {
 		{"lock", nodes, "x", "--ttl", "1h", "--", "true"},
 		{"lock", "--nodes=http://x", "x", "--", "true"},
 		{"lock", "--nodes=127.0.0.1:1,127.0.0.1:1", "x", "--", "true"},
-		{"check", "--nodes=http://x"}, {"check", "--nodes=127.0.0.1:1,,127.0.0.1:2"}, {"lock", "--nodes=unix://run/socket", "x", "--", "true"}, {"check", nodes, "--guard=1s"}, {"check", nodes, "more"},
+		{"check", "--nodes=http://x"}, {"check", "--nodes=127.0.0.1:1,,127.0.0.1:2"}, {"lock",
+			"--nodes=unix://run/socket", "x", "--", "true"}, {"check", nodes, "--guard=1s"}, {"check", nodes, "more"},
 		{"nodes", "-n", "0"}, {"nodes", "--port", "70000"},
 		{"demo", "--nodes", "0"}, {"demo", "--workers", "1"}, {"demo", "--seconds", "1"}, {"demo", "--ttl", "1ms"},
 		{"no-such-command"},

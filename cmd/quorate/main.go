@@ -84,7 +84,9 @@ New here? "quorate demo" shows a lock at work in 15 seconds, without Redis. Then
 	root.Version = buildVersion()
 	root.SetUsageFunc(cli.Usage)
 	root.SetVersionTemplate("quorate {{.Version}}\n")
-	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(), inspectCommand(), watchCommand(), evictCommand(), topCommand(), uiCommand(), checkCommand(), bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
+	root.AddCommand(lockCommand(), semCommand(), leaderCommand(), onceCommand(), everyCommand(), listCommand(),
+		inspectCommand(), watchCommand(), evictCommand(), topCommand(), uiCommand(), checkCommand(),
+		bootstrapCommand(), membersCommand(), nodesCommand(), demoCommand(), versionCommand())
 	root.AddCommand(demoParts()...)
 	root.AddCommand(child.GuardCommands()...)
 	return root

@@ -110,7 +110,8 @@ func (p *proc) status() int {
 // says waits until the standard output contains what.
 func (p *proc) says(what string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String(), what) }, 20*time.Second, 5*time.Millisecond,
+	require.Eventually(p.t, func() bool { return strings.Contains(p.out.String(), what) },
+		20*time.Second, 5*time.Millisecond,
 		"it never said %q, but %q; errors: %q", what, &p.out, &p.err)
 }
 

@@ -21,7 +21,8 @@ func membersCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(membersListCommand(), membersAddCommand(), membersRemoveCommand(), membersReplaceCommand(), membersMoveCommand(), membersSetCommand(), membersUndoCommand())
+	cmd.AddCommand(membersListCommand(), membersAddCommand(), membersRemoveCommand(), membersReplaceCommand(),
+		membersMoveCommand(), membersSetCommand(), membersUndoCommand())
 	return cmd
 }
 
@@ -47,7 +48,8 @@ With --json it prints the report of "quorate check" as one JSON document.`,
 			} else {
 				tellMembers(cmd.OutOrStdout(), r)
 			}
-			if !r.Set.Recorded || lo.SomeBy(r.Nodes, func(n quorate.NodeReport) bool { return n.Membership != quorate.NodeMember || n.Err != nil }) {
+			if !r.Set.Recorded || lo.SomeBy(r.Nodes,
+				func(n quorate.NodeReport) bool { return n.Membership != quorate.NodeMember || n.Err != nil }) {
 				return &cli.Exit{Code: 1}
 			}
 			return nil
@@ -83,7 +85,8 @@ func role(s *quorate.SetReport, addr string) string {
 		return ", joining"
 	case slices.Contains(s.Leaving, addr):
 		return ", leaving"
-	case len(s.Entering)+len(s.Leaving) > 0 && (slices.Contains(s.Members, addr) || lo.SomeBy(lo.Values(s.Also), func(also []string) bool { return slices.Contains(also, addr) })):
+	case len(s.Entering)+len(s.Leaving) > 0 && (slices.Contains(s.Members, addr) ||
+		lo.SomeBy(lo.Values(s.Also), func(also []string) bool { return slices.Contains(also, addr) })):
 		return ", staying"
 	}
 	return ""

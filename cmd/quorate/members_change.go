@@ -43,7 +43,8 @@ Exit status:
   64  the command line is wrong`
 
 func membersAddCommand() *cobra.Command {
-	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held", `Adds nodes to the set. Each must be an empty server, or a former node of this set.
+	return exchangeCommand("add URL...", "Add nodes to the set, while locks are held",
+		`Adds nodes to the set. Each must be an empty server, or a former node of this set.
 This takes two guard times: one to copy the data from the other nodes, and one for
 old leases to expire.
 `, `  quorate members add lock-d:6379 lock-e:6379   # three nodes become five`, cobra.MinimumNArgs(1),
@@ -51,7 +52,8 @@ old leases to expire.
 }
 
 func membersRemoveCommand() *cobra.Command {
-	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held", `Removes nodes from the set, even if they are permanently lost. This takes one and
+	return exchangeCommand("remove ADDRESS...", "Remove nodes from the set, while locks are held",
+		`Removes nodes from the set, even if they are permanently lost. This takes one and
 a half guard times. Don't stop the servers until the command has exited with 0. It
 can end a hold on a name that several clients contend for, so it requires --yes.
 `, `  quorate members remove lock-c:6379 --yes`, cobra.MinimumNArgs(1),
@@ -59,7 +61,8 @@ can end a hold on a name that several clients contend for, so it requires --yes.
 }
 
 func membersReplaceCommand() *cobra.Command {
-	return exchangeCommand("replace OLD NEW", "Replace a node of the set, while locks are held", `Replaces a node of the set, even if it is permanently lost, with an empty server
+	return exchangeCommand("replace OLD NEW", "Replace a node of the set, while locks are held",
+		`Replaces a node of the set, even if it is permanently lost, with an empty server
 at another address. This takes two and a half guard times. If you replace a server
 with an empty one at the same address, you don't need this command.
 `, `  quorate members replace lock-c:6379 lock-d:6379`, cobra.ExactArgs(2),
@@ -68,7 +71,8 @@ with an empty one at the same address, you don't need this command.
 
 func membersMoveCommand() *cobra.Command {
 	var keep bool
-	cmd := exchangeCommand("move OLD NEW", "Change the address of a node of the set", `Changes the address of a node of the set. Its server must answer at the new
+	cmd := exchangeCommand("move OLD NEW", "Change the address of a node of the set",
+		`Changes the address of a node of the set. Its server must answer at the new
 address with the same data. This takes half a guard time, which running clients
 need to follow.
 
@@ -87,17 +91,19 @@ lead to the same server. A client dials the address in its own list. Without
 
 func membersSetCommand() *cobra.Command {
 	var s nodeset.Shared
-	cmd := exchangeCommand("set", "Change the settings that all clients of the set share", `Changes the settings that all clients of the set share. Settings that you don't
+	cmd := exchangeCommand("set", "Change the settings that all clients of the set share",
+		`Changes the settings that all clients of the set share. Settings that you don't
 pass stay as they are. This takes about as long as the old or the new guard time,
 whichever is longer.
 `, `  quorate members set --guard 40s   # for longer leases`, func(cmd *cobra.Command, args []string) error {
-		if s == (nodeset.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
-			return errors.New("members set: pass --guard, --retention or --skew, none below 0")
-		}
-		return cobra.NoArgs(cmd, args)
-	}, func([]string) operator.Exchange { return operator.Exchange{Shared: &s} })
+			if s == (nodeset.Shared{}) || min(s.Guard, s.Retention, s.Skew) < 0 {
+				return errors.New("members set: pass --guard, --retention or --skew, none below 0")
+			}
+			return cobra.NoArgs(cmd, args)
+		}, func([]string) operator.Exchange { return operator.Exchange{Shared: &s} })
 	cmd.Flags().DurationVar(&s.Guard, "guard", 0, "how long a node waits after a restart before it votes")
-	cmd.Flags().DurationVar(&s.Retention, "retention", 0, "how long a node remembers the last ticket of an unused name")
+	cmd.Flags().DurationVar(&s.Retention, "retention", 0,
+		"how long a node remembers the last ticket of an unused name")
 	cmd.Flags().DurationVar(&s.Skew, "skew", 0, "how far the nodes' clocks may differ")
 	return cmd
 }
@@ -106,7 +112,8 @@ whichever is longer.
 func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) string {
 	switch {
 	case smaller:
-		return "if several clients contend for a name, its holder may have a majority only with the help of the nodes that leave, and would lose its hold within its TTL. If that is acceptable, pass --yes"
+		return "if several clients contend for a name, its holder may have a majority only with the help of the " +
+			"nodes that leave, and would lose its hold within its TTL. If that is acceptable, pass --yes"
 	case x.Shared == nil:
 		return ""
 	}
@@ -115,18 +122,21 @@ func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) str
 	if then >= now {
 		return ""
 	}
-	return fmt.Sprintf("clients with a TTL above %v (up to %v is allowed now) would lose their holds and be refused. If that is acceptable, or no client has such a TTL, pass --yes", then, now)
+	return fmt.Sprintf("clients with a TTL above %v (up to %v is allowed now) would lose their holds and be "+
+		"refused. If that is acceptable, or no client has such a TTL, pass --yes", then, now)
 }
 
 func membersUndoCommand() *cobra.Command {
-	return exchangeCommand("undo", "Abandon an unfinished change of the set", `Abandons a change to the set that is unfinished or still running. Afterwards the
+	return exchangeCommand("undo", "Abandon an unfinished change of the set",
+		`Abandons a change to the set that is unfinished or still running. Afterwards the
 set is as it was before. This takes only moments, and doesn't wait for the nodes
 that were being added.
 `, "", cobra.NoArgs, func([]string) operator.Exchange { return operator.Exchange{Undo: true} })
 }
 
 // exchangeCommand is a command that exchanges nodes.
-func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs, what func(args []string) operator.Exchange) *cobra.Command {
+func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs,
+	what func(args []string) operator.Exchange) *cobra.Command {
 	var t cli.Target
 	var timeout time.Duration
 	var yes bool

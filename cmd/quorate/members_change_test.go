@@ -32,7 +32,8 @@ func TestMembersChange(t *testing.T) {
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, "quorate bootstrap")
 
-	status, _, errs = call("bootstrap", "--new", "--guard", "9s", "--skew", "10ms", "--nodes", strings.Join(c.URLs()[:3], ","))
+	status, _, errs = call("bootstrap", "--new", "--guard", "9s", "--skew", "10ms", "--nodes",
+		strings.Join(c.URLs()[:3], ","))
 	require.Equal(t, 0, status, errs)
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(within(t)))
@@ -44,7 +45,8 @@ func TestMembersChange(t *testing.T) {
 	assert.Contains(t, errs, "nothing was changed: if several clients contend", "two become one")
 	status, out, errs := change("replace", c.Node(2).Addr(), c.Node(3).URL())
 	require.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")
+	assert.Contains(t, out,
+		"The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")
 	assert.Contains(t, errs, "epoch 2: the old set decides while the next one is prepared; waiting for ")
 	assert.Contains(t, errs, "epoch 3: both sets decide, a majority of each; waiting for ")
 	require.NoError(t, context.Cause(held))
@@ -77,7 +79,8 @@ func TestMembersInterrupted(t *testing.T) {
 	})
 	require.True(t, enters, out)
 	assert.Contains(t, out, c.Node(0).Addr()+"  member 0, staying")
-	assert.Contains(t, out, "The set is being changed (epoch 2): the old set decides while the next one is prepared\n")
+	assert.Contains(t, out,
+		"The set is being changed (epoch 2): the old set decides while the next one is prepared\n")
 	assert.Contains(t, out, "Note: the set is being changed")
 	started.signal(os.Interrupt)
 	assert.Equal(t, 1, started.status())
@@ -98,7 +101,9 @@ func TestMembersUndo(t *testing.T) {
 	require.Equal(t, 0, status, errs)
 	set := strings.Join(c.Addrs()[:3], " ")
 	p := start(t, append([]string{"members", "replace", c.Node(2).URL(), c.Node(3).URL()}, nodes...)...)
-	require.True(t, e2e.Eventually(func() bool { return strings.Contains(p.err.String(), "the next one is prepared; waiting for ") }), &p.err)
+	require.True(t, e2e.Eventually(func() bool {
+		return strings.Contains(p.err.String(), "the next one is prepared; waiting for ")
+	}), &p.err)
 	require.NoError(t, p.cmd.Process.Kill())
 	<-p.ended
 	var out string
@@ -123,7 +128,8 @@ func TestMembersMoveAndSet(t *testing.T) {
 	members := func(args ...string) (int, string, string) {
 		return call(append(append([]string{"members"}, args...), nodes...)...)
 	}
-	status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+	status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms",
+		"--retention", "10m"}, nodes...)...)
 	require.Equal(t, 0, status, errs)
 	status, out, _ := call(append([]string{"bootstrap", "--new", "--guard", "9s"}, nodes...)...)
 	require.Equal(t, 0, status)
@@ -135,7 +141,8 @@ func TestMembersMoveAndSet(t *testing.T) {
 	assert.Contains(t, errs, "does not have the data of")
 	status, out, errs = members("move", c.Node(2).Addr(), alias)
 	require.Equal(t, 0, status, errs)
-	assert.Contains(t, out, "The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), alias}, " "))
+	assert.Contains(t, out,
+		"The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), alias}, " "))
 
 	status, _, errs = members("move", "--keep", alias, c.Node(2).Addr())
 	require.Equal(t, 0, status, errs)
@@ -146,12 +153,14 @@ func TestMembersMoveAndSet(t *testing.T) {
 
 	status, _, errs = members("set", "--guard", "1s")
 	assert.Equal(t, 1, status)
-	assert.Contains(t, errs, "nothing was changed: clients with a TTL above 490ms (up to 1.49s is allowed now) would lose their holds")
+	assert.Contains(t, errs,
+		"nothing was changed: clients with a TTL above 490ms (up to 1.49s is allowed now) would lose their holds")
 	status, _, errs = members("set", "--guard", "1ms")
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, "no TTL is short enough")
 	mine := file(t, "quorate.yaml", "guard: 9s\n") // of this process, and not to be the set's
-	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"}, {"set", "--skew", "20ms", "--guard", "3s"}, {"set", "--skew", "15ms", "--config", mine}} {
+	for _, args := range [][]string{{"set", "--guard", "1s", "--yes"},
+		{"set", "--skew", "20ms", "--guard", "3s"}, {"set", "--skew", "15ms", "--config", mine}} {
 		status, _, errs = members(args...)
 		require.Equal(t, 0, status, errs)
 	}
@@ -173,7 +182,8 @@ func TestMembersChangeOfLateNodes(t *testing.T) {
 			t.Parallel()
 			c := redistest.Start(t, 3)
 			nodes := []string{"--nodes", strings.Join(c.URLs(), ",")}
-			status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms", "--retention", "10m"}, nodes...)...)
+			status, _, errs := call(append([]string{"bootstrap", "--new", "--guard", "3s", "--skew", "10ms",
+				"--retention", "10m"}, nodes...)...)
 			require.Equal(t, 0, status, errs)
 			require.NoError(t, c.Node(0).Stop())
 			require.NoError(t, c.Node(1).Stop())
@@ -194,7 +204,8 @@ func TestMembersChangeOfLateNodes(t *testing.T) {
 // What makes no sense is refused as the command line is read.
 func TestMembersChangeUsage(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"move", "a:1"}, {"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
+	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"move", "a:1"},
+		{"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
 		status, _, errs := call(append([]string{"members", "--nodes", "127.0.0.1:1"}, args...)...)
 		assert.Equal(t, cli.ExitUsage, status, errs)
 	}

@@ -74,7 +74,8 @@ if not; 69 if too few nodes could be asked.`,
 			least := max(5*time.Minute, j.Guard)
 			switch {
 			case cmd.Flags().Changed("wait") && j.wait < 0:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait))
+				return cli.NewExit(cli.ExitUsage,
+					fmt.Errorf("--wait %v: cannot be negative; leave it out to wait forever", j.wait))
 			case j.grace < 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--grace %v: cannot be negative; 0 kills at once", j.grace))
 			case j.json && !j.status:
@@ -82,19 +83,23 @@ if not; 69 if too few nodes could be asked.`,
 			case j.keep%time.Millisecond != 0:
 				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: must be a whole number of milliseconds", j.keep))
 			case j.keep != 0 && j.keep < least:
-				return cli.NewExit(cli.ExitUsage, fmt.Errorf("--keep %v: must be at least %v; leave it out to keep it forever", j.keep, least))
+				return cli.NewExit(cli.ExitUsage,
+					fmt.Errorf("--keep %v: must be at least %v; leave it out to keep it forever", j.keep, least))
 			}
 			j.name, j.argv, j.out, j.errs = args[0], args[1:], cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return j.start(quorate.WithNote(cmd.Context(), j.note))
 		},
 	}
-	cmd.Flags().DurationVar(&j.wait, "wait", -1, "how long to wait until the work is done or can be started here; 0 tries once (default: forever)")
+	cmd.Flags().DurationVar(&j.wait, "wait", -1,
+		"how long to wait until the work is done or can be started here; 0 tries once (default: forever)")
 	cmd.Flags().Lookup("wait").DefValue = "0s" // hides the -1, which the command line must not give
-	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second, "time between SIGTERM and SIGKILL when the lock is lost")
+	cmd.Flags().DurationVar(&j.grace, "grace", 2*time.Second,
+		"time between SIGTERM and SIGKILL when the lock is lost")
 	j.commandFlags(cmd)
 	cmd.Flags().DurationVar(&j.keep, "keep", 0, "how long the work stays done (default: forever)")
 	cmd.Flags().Lookup("keep").DefValue = "0s"
-	cmd.Flags().BoolVar(&j.durable, "durable", false, "don't run unless a majority of the nodes keeps an append-only file")
+	cmd.Flags().BoolVar(&j.durable, "durable", false,
+		"don't run unless a majority of the nodes keeps an append-only file")
 	cmd.Flags().BoolVar(&j.status, "status", false, "print whether the work is done, when, and by which process")
 	jsonFlag(cmd, &j.json)
 	cmd.Flags().BoolVar(&j.reset, "reset", false, "mark the work as not done")
@@ -222,7 +227,8 @@ func whose(ctx context.Context, o *once.Once) (once.Status, error) {
 func (j *onceJob) verdict(o *once.Once, err error) error {
 	switch {
 	case errors.Is(err, once.ErrNotRecorded):
-		return cli.NewExit(cli.ExitLost, fmt.Errorf("%q is done here, but may be done again elsewhere: %w", j.name, cli.Plain(err)))
+		return cli.NewExit(cli.ExitLost, fmt.Errorf("%q is done here, but may be done again elsewhere: %w", j.name,
+			cli.Plain(err)))
 	case err == nil && !j.ran:
 		s, err := whose(j.ctx, o)
 		says := describeOnce(j.name, s)
@@ -291,11 +297,13 @@ func describeOnce(name string, s once.Status) string {
 	when := s.When.Local().Format(layout)
 	switch {
 	case s.State == once.Running:
-		return fmt.Sprintf("%q is being done by process %d on %s, which claimed it at %s (token %d, %d waiting)", name, s.PID, s.Host, when, s.Token, s.Waiters)
+		return fmt.Sprintf("%q is being done by process %d on %s, which claimed it at %s (token %d, %d waiting)",
+			name, s.PID, s.Host, when, s.Token, s.Waiters)
 	case s.State != once.Done:
 		return fmt.Sprintf("%q is not done", name)
 	case s.Until.IsZero():
 		return fmt.Sprintf("%q was done by process %d on %s at %s (token %d)", name, s.PID, s.Host, when, s.Token)
 	}
-	return fmt.Sprintf("%q was done by process %d on %s at %s (token %d) and stays done until %s", name, s.PID, s.Host, when, s.Token, s.Until.Local().Format(layout))
+	return fmt.Sprintf("%q was done by process %d on %s at %s (token %d) and stays done until %s", name, s.PID,
+		s.Host, when, s.Token, s.Until.Local().Format(layout))
 }

@@ -145,7 +145,8 @@ func TestOnceNotInTime(t *testing.T) {
 
 func TestOnceLost(t *testing.T) {
 	ns := startNodes(t, 3)
-	p := start(t, "once", "x", "--ttl", "800ms", "--", "sh", "-c", `trap 'exit 0' TERM; echo held; while :; do sleep 0.05; done`)
+	p := start(t, "once", "x", "--ttl", "800ms", "--", "sh",
+		"-c", `trap 'exit 0' TERM; echo held; while :; do sleep 0.05; done`)
 	p.says("held")
 	ns.Stop(0)
 	ns.Stop(1)

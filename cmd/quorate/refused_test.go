@@ -69,7 +69,8 @@ func TestMembersTakeTheSettingsOfTheSet(t *testing.T) {
 // What only asks does not wait for nodes that are down.
 func TestQuestionsToNodesThatAreDown(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"every", "x", "1h", "--status"}, {"once", "x", "--status"}, {"leader", "x", "--who"}} {
+	for _, args := range [][]string{{"every", "x", "1h", "--status"},
+		{"once", "x", "--status"}, {"leader", "x", "--who"}} {
 		t.Run(args[0], func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append(args, "--nodes", "127.0.0.1:1")...)

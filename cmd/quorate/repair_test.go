@@ -47,7 +47,8 @@ func recordJobs(t *testing.T, list []string, n int) {
 	for w := range workers {
 		all.Go(func() {
 			for i := w; i < n; i += workers {
-				for errors.Is(once.New(q, job(i)).DoContext(t.Context(), func(context.Context) error { return nil }), quorate.ErrNoQuorum) {
+				for errors.Is(once.New(q, job(i)).DoContext(t.Context(), func(context.Context) error { return nil }),
+					quorate.ErrNoQuorum) {
 				}
 			}
 		})
@@ -68,7 +69,8 @@ func TestRepairGoesOnAfterAKill(t *testing.T) {
 	list := append(c.URLs()[:2:2], through...)
 	recordJobs(t, list, runs)
 	check := []string{"check", "--guard", shortGuard, "--nodes", strings.Join(list, ",")}
-	proxies[0].Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: 60 * time.Millisecond}) // or the repair ends before it is seen
+	// Or the repair ends before it is seen.
+	proxies[0].Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: 60 * time.Millisecond})
 	lateness.Undisturbed(t, func() error {
 		require.NoError(t, node.Client().FlushAll(t.Context()).Err())
 		p := start(t, append(check, "--wait")...)

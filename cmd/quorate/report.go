@@ -99,7 +99,8 @@ func row(tab io.Writer, name string, n *quorate.NodeReport) {
 	if n.AOF {
 		persistence = "append-only, fsync " + lo.Ternary(n.Fsync == "", "unknown", n.Fsync)
 	}
-	fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state(n), orDash(n.Version), orDash(n.Role), persistence, orDash(n.Eviction),
+	fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, state(n), orDash(n.Version), orDash(n.Role),
+		persistence, orDash(n.Eviction),
 		offset(n.Offset), n.RoundTrip.Round(10*time.Microsecond))
 }
 
@@ -143,7 +144,8 @@ func orDash(s string) string { return lo.Ternary(s == "", "-", s) }
 func tellSet(w io.Writer, r quorate.Report) {
 	s := &r.Set
 	if s.Stamp != "" {
-		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp, s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
+		fmt.Fprintf(w, "Set %s, recorded %s: %s\n", s.Stamp,
+			s.Since.UTC().Format(time.DateTime+" MST"), strings.Join(s.Members, " "))
 		for _, addr := range s.Members {
 			if also := s.Also[addr]; len(also) > 0 {
 				fmt.Fprintf(w, "%s can also be reached at %s\n", addr, strings.Join(also, " "))
@@ -152,10 +154,12 @@ func tellSet(w io.Writer, r quorate.Report) {
 		if s.Stage != quorate.StageStable {
 			fmt.Fprintf(w, "The set is being changed (epoch %d): %s\n", s.Epoch, stages[s.Stage])
 		}
-		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest TTL %v\n", s.Guard, s.Retention, s.Skew, s.LongestTTL)
+		fmt.Fprintf(w, "Settings of the set: guard time %v, retention %v, skew %v, longest TTL %v\n", s.Guard,
+			s.Retention, s.Skew, s.LongestTTL)
 	}
 	for i := range r.Nodes {
-		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != quorate.NodeMember && n.Membership != quorate.NodeUnknown {
+		if n := &r.Nodes[i]; s.Stamp != "" && n.Membership != quorate.NodeMember &&
+			n.Membership != quorate.NodeUnknown {
 			fmt.Fprintf(w, "%s in the set: %s\n", n.Node, standing(n))
 		}
 	}

@@ -41,7 +41,8 @@ func limitedUser(t *testing.T, c *redistest.Cluster, user string, more ...any) (
 	for i := range c.Len() {
 		rules := slices.Concat([]any{"ACL", "SETUSER", user}, documentedRights(t), more)
 		require.NoError(t, c.Node(i).Client().Do(t.Context(), rules...).Err())
-		urls = append(urls, (&url.URL{Scheme: "redis", User: url.UserPassword(user, "password"), Host: c.Node(i).Addr()}).String())
+		urls = append(urls,
+			(&url.URL{Scheme: "redis", User: url.UserPassword(user, "password"), Host: c.Node(i).Addr()}).String())
 	}
 	return urls
 }
@@ -95,8 +96,10 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 	}
 	run("bootstrap", "--new", "--guard", "3s", "--skew", "10ms")
 	for _, args := range [][]string{
-		{"check"}, {"members", "list"}, {"ls"}, {"lock", "job:a", "--", "true"}, {"lock", "job:a", "--shared", "--", "true"},
-		{"sem", "job:s", "-n", "2", "--", "true"}, {"once", "job:o", "--", "true"}, {"once", "job:o", "--", "false"}, {"leader", "job:l", "--", "true"},
+		{"check"}, {"members", "list"}, {"ls"}, {"lock", "job:a", "--", "true"},
+		{"lock", "job:a", "--shared", "--", "true"},
+		{"sem", "job:s", "-n", "2", "--", "true"}, {"once", "job:o", "--", "true"},
+		{"once", "job:o", "--", "false"}, {"leader", "job:l", "--", "true"},
 	} {
 		if args[0] == "lock" && slices.Contains(args, "--shared") {
 			args[1] = "job:rw"
@@ -104,12 +107,14 @@ func TestCommandsWithTheDocumentedRights(t *testing.T) {
 		run(args...)
 	}
 	ledger := filepath.Join(t.TempDir(), "ledger")
-	every := start(t, nodes(list, []string{"every", "job:e", "100ms", "--", "sh", "-c", `echo x >>"$0"`, ledger})...)
+	every := start(t,
+		nodes(list, []string{"every", "job:e", "100ms", "--", "sh", "-c", `echo x >>"$0"`, ledger})...)
 	fileWith(t, ledger, 2)
 	every.signal(syscall.SIGTERM)
 	assert.Equal(t, 128+15, every.status(), &every.err)
 
-	holder := start(t, nodes(list, []string{"lock", "job:held", "--owner", "first", "--note", "order 4711", "--", "sh", "-c", "echo in; sleep 60"})...)
+	holder := start(t, nodes(list, []string{"lock", "job:held", "--owner", "first", "--note", "order 4711",
+		"--", "sh", "-c", "echo in; sleep 60"})...)
 	holder.says("in")
 	assert.Contains(t, run("ls"), "job:held")
 	ui := start(t, nodes(list, []string{"ui", "--every", "100ms"})...)

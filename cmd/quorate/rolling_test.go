@@ -104,7 +104,8 @@ func rolls(t *testing.T, replaces bool) {
 		token = next
 	}
 	require.NoError(t, nodes[2].Stop())
-	require.NoError(t, once.New(e2e.OpenAt(t, list, timing), "migration").DoContext(within(t), func(context.Context) error {
+	require.NoError(t, once.New(e2e.OpenAt(t, list, timing),
+		"migration").DoContext(within(t), func(context.Context) error {
 		t.Error("the migration runs again")
 		return nil
 	}))

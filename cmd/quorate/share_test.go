@@ -32,7 +32,8 @@ func TestSem(t *testing.T) {
 	p := startTry(t, "sem", "s", "-n", "3", "--weight", "2", "--wait", "0", "--", "echo", "never")
 	assert.Equal(t, cli.ExitHeld, p.status())
 	assert.Contains(t, p.err.String(), "fewer than 2 of the 3 permits")
-	p = startTry(t, "sem", "s", "-n", "3", "--wait", "0", "--", "sh", "-c", `test "$QUORATE_TOKEN" -gt 0 && echo third`)
+	p = startTry(t, "sem", "s", "-n", "3", "--wait", "0", "--", "sh", "-c",
+		`test "$QUORATE_TOKEN" -gt 0 && echo third`)
 	assert.Equal(t, 0, p.status(), p.err.String())
 	assert.Equal(t, "third\n", p.out.String())
 	p = startTry(t, "sem", "s", "-n", "4", "--wait", "0", "--", "echo", "never")

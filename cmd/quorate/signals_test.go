@@ -22,12 +22,14 @@ func TestSignalsThatDoNotEnd(t *testing.T) {
 	startNodes(t, 3)
 	const script = `for s in USR1 USR2 WINCH ALRM IO RTMIN+6; do trap "echo got $s" $s; done
 		bash -c 'trap "echo child" USR1; echo child up; while :; do sleep 0.02; done' & echo ready; while :; do sleep 0.02; done`
-	for _, verb := range [][]string{{"lock", "a"}, {"sem", "b", "-n", "2"}, {"once", "c"}, {"leader", "d"}, {"every", "e", "1h"}} {
+	for _, verb := range [][]string{{"lock", "a"}, {"sem", "b", "-n", "2"}, {"once", "c"},
+		{"leader", "d"}, {"every", "e", "1h"}} {
 		p := start(t, append(verb, "--", "bash", "-c", script)...)
 		p.says("ready")
 		p.says("child up")
 		for name, s := range map[string]syscall.Signal{
-			"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH, "ALRM": syscall.SIGALRM, "IO": syscall.SIGIO, "RTMIN+6": 40,
+			"USR1": syscall.SIGUSR1, "USR2": syscall.SIGUSR2, "WINCH": syscall.SIGWINCH, "ALRM": syscall.SIGALRM,
+			"IO": syscall.SIGIO, "RTMIN+6": 40,
 		} {
 			p.signal(s)
 			p.says("got " + name)
@@ -90,7 +92,8 @@ func TestCommandCannotReadTheNodes(t *testing.T) {
 		copyFile(t, os.Args[0], self)
 		attr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	}
-	cmd := exec.Command(self, "lock", "x", "--", "sh", "-c", `tr '\0' '\n' <"/proc/$PPID/environ" | grep QUORATE; echo ends`)
+	cmd := exec.Command(self, "lock", "x", "--", "sh", "-c",
+		`tr '\0' '\n' <"/proc/$PPID/environ" | grep QUORATE; echo ends`)
 	cmd.SysProcAttr, cmd.Dir = attr, "/"
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)

@@ -44,7 +44,8 @@ waiters are shown in full; the others are only counted.`,
 				return err
 			}
 			if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
-				return cli.NewExit(cli.ExitUsage, errors.New(`top needs a terminal; use "quorate ls" or "quorate ui" instead`))
+				return cli.NewExit(cli.ExitUsage,
+					errors.New(`top needs a terminal; use "quorate ls" or "quorate ui" instead`))
 			}
 			q, done, err := t.Open(cmd.Context(), io.Discard)
 			if err != nil {

@@ -70,11 +70,13 @@ waiters are shown in full; the others are only counted.`,
 }
 
 // servePage serves the page until ctx ends.
-func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.Listener, pattern string, every time.Duration) error {
+func servePage(ctx context.Context, out io.Writer, q *quorate.Quorum, l net.Listener,
+	pattern string, every time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	p := page.New(l.Addr().(*net.TCPAddr))
-	s := &http.Server{Handler: p, ReadHeaderTimeout: cli.Patience, ReadTimeout: cli.Patience, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	s := &http.Server{Handler: p, ReadHeaderTimeout: cli.Patience, ReadTimeout: cli.Patience,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() {

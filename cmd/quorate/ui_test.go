@@ -28,7 +28,8 @@ import (
 // views reads the stream of a page until one view is as wanted.
 func views(t *testing.T, url string) (until func(what string, is func(*board.View) bool) board.View) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.Replace(url, "/?", "/events?", 1), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		strings.Replace(url, "/?", "/events?", 1), nil)
 	require.NoError(t, err)
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := c.Do(req)
@@ -76,11 +77,13 @@ func TestTopAndUIShowWhatIsWrong(t *testing.T) {
 	url := strings.TrimSpace(p.out.String())
 	until := views(t, url)
 	until("six claims on three nodes", func(v *board.View) bool {
-		return len(v.Names) == 1 && v.Names[0].Wait == 5 && len(v.Names[0].Holders) == 1 && len(v.Problems) == 0 && v.Ready == 3
+		return len(v.Names) == 1 && v.Names[0].Wait == 5 && len(v.Names[0].Holders) == 1 && len(v.Problems) == 0 &&
+			v.Ready == 3
 	})
 	holder.signal(syscall.SIGSTOP)
 	require.NoError(t, c.Node(2).Kill())
-	v := until("a dead node and a holder that does not renew", func(v *board.View) bool { return len(v.Problems) == 2 && v.Names[0].Late })
+	v := until("a dead node and a holder that does not renew",
+		func(v *board.View) bool { return len(v.Problems) == 2 && v.Names[0].Late })
 	who := fmt.Sprintf("process %d on ", holder.cmd.Process.Pid)
 	assert.Contains(t, v.Problems[0], c.Node(2).Addr()+" is unreachable (")
 	assert.Contains(t, v.Problems[1], "job: "+who)
@@ -120,7 +123,8 @@ func TestUICountsManyNames(t *testing.T) {
 	p.says("token=")
 	// A node that is late says nothing of a name: a later listing has it.
 	v := views(t, strings.TrimSpace(p.out.String()))("the held ones in front", func(v *board.View) bool {
-		return v.Counted && v.Total == 126 && len(v.Names) == mostFollowed && strings.HasPrefix(v.Names[5].Name, "held-")
+		return v.Counted && v.Total == 126 && len(v.Names) == mostFollowed &&
+			strings.HasPrefix(v.Names[5].Name, "held-")
 	})
 	for i, r := range v.Names {
 		assert.Equal(t, i < 6, strings.HasPrefix(r.Name, "held-"), r.Name)

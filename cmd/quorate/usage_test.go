@@ -30,7 +30,8 @@ func TestUnknownCommand(t *testing.T) {
 		assert.Contains(t, errs, c.why, c.args)
 		assert.Empty(t, out, c.args)
 	}
-	for _, args := range []string{"help lock", "lock --help", "members list --help", "help members list", "completion bash", "__complete lo"} {
+	for _, args := range []string{"help lock", "lock --help", "members list --help", "help members list",
+		"completion bash", "__complete lo"} {
 		status, out, errs := call(strings.Fields(args)...)
 		assert.Equal(t, 0, status, "%s: %s", args, errs)
 		assert.NotEmpty(t, out, args)
@@ -65,7 +66,8 @@ func TestHelpOfFlags(t *testing.T) {
 	_, own, found = strings.Cut(own, "\nFlags:\n")
 	require.True(t, found, out)
 	assert.Regexp(t, `(?s)^ +--wait .* --grace .* --ttl .* --owner .* -q, --quiet `, own)
-	for _, f := range []string{"--nodes", "--config", "--prefix", "--guard", "--username-file", "--password-file", "--tls-ca", "--tls-cert", "--tls-key"} {
+	for _, f := range []string{"--nodes", "--config", "--prefix", "--guard", "--username-file",
+		"--password-file", "--tls-ca", "--tls-cert", "--tls-key"} {
 		assert.Contains(t, shared, f+" ")
 		assert.NotContains(t, own, f+" ")
 	}
@@ -109,7 +111,9 @@ func TestOnlyWhatMattersIsSaid(t *testing.T) {
 
 	ns.Stop(1)
 	p = start(t, "lock", "a", "--", "true")
-	require.Eventually(t, func() bool { return strings.Contains(p.err.String(), "1 of 3 nodes connected, 0 can vote, 2 needed") }, 20*time.Second, 5*time.Millisecond, &p.err)
+	require.Eventually(t, func() bool {
+		return strings.Contains(p.err.String(), "1 of 3 nodes connected, 0 can vote, 2 needed")
+	}, 20*time.Second, 5*time.Millisecond, &p.err)
 	assert.NotContains(t, p.err.String(), "node is down")
 	p = start(t, "lock", "a", "-q", "--wait", "3s", "--", "true")
 	assert.Equal(t, cli.ExitNoQuorum, p.status())
@@ -137,3 +141,21 @@ func TestALossIsOneLine(t *testing.T) {
 }
 
 func lines(o *output) []string { return strings.Split(strings.TrimSuffix(o.String(), "\n"), "\n") }
+
+func TestHelp(t *testing.T) {
+	status, out, _ := call()
+	assert.Equal(t, 0, status)
+	assert.Contains(t, out, "demo")
+	assert.NotContains(t, out, "demo-worker")
+}
+
+func TestVersion(t *testing.T) {
+	for _, args := range [][]string{{"version"}, {"--version"}} {
+		p := start(t, args...)
+		require.Equal(t, 0, p.status(), p.err.String())
+		assert.Regexp(t, `^quorate \S+ go1\.\S+ \w+/\w+( revision .*)?\n$`, p.out.String())
+	}
+	p := start(t, "--help")
+	require.Equal(t, 0, p.status())
+	assert.Regexp(t, `(?m)^  completion +\w`, p.out.String(), "how to get shell completion")
+}

@@ -86,7 +86,8 @@ func printSight(w io.Writer, at time.Time, r *inspect.Report, err error, asJSON 
 	case err != nil:
 		says = "unknown: " + cli.Cell(strings.TrimPrefix(cause(cli.Plain(err)), of))
 	case n > 0:
-		says = fmt.Sprintf("%s%s, token %d", board.Claimant(&r.Holders[0]), board.Share(r, &r.Holders[0]), r.Holders[0].Token)
+		says = fmt.Sprintf("%s%s, token %d", board.Claimant(&r.Holders[0]),
+			board.Share(r, &r.Holders[0]), r.Holders[0].Token)
 		if n > 1 {
 			says += fmt.Sprintf(", and %d more", n-1)
 		}
@@ -136,7 +137,8 @@ type watcher struct {
 // watch observes until ctx ends, with a pause of every between two rounds, and
 // shows what a board makes of it. While a round takes long it shows the last
 // view again, with its age.
-func watch(ctx context.Context, q *quorate.Quorum, pattern string, every time.Duration, show func(board.View)) {
+func watch(ctx context.Context, q *quorate.Quorum, pattern string,
+	every time.Duration, show func(board.View)) {
 	w := &watcher{q: q, pattern: pattern}
 	defer w.end()
 	b := board.New()
@@ -157,7 +159,8 @@ func watch(ctx context.Context, q *quorate.Quorum, pattern string, every time.Du
 
 // await waits for the end of a round, and shows the last view with its age
 // meanwhile.
-func await(round <-chan board.Observation, last board.View, every time.Duration, show func(board.View)) board.Observation {
+func await(round <-chan board.Observation, last board.View, every time.Duration,
+	show func(board.View)) board.Observation {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

@@ -17,7 +17,8 @@ func copyData(t *testing.T, from, to *redistest.Server) {
 	t.Helper()
 	require.NoError(t, to.Client().FlushAll(t.Context()).Err())
 	for _, key := range from.Client().Keys(t.Context(), "*").Val() {
-		require.NoError(t, to.Client().Restore(t.Context(), key, 0, from.Client().Dump(t.Context(), key).Val()).Err())
+		require.NoError(t, to.Client().Restore(t.Context(), key,
+			0, from.Client().Dump(t.Context(), key).Val()).Err())
 	}
 }
 
@@ -53,7 +54,8 @@ func TestListOfAnotherSet(t *testing.T) {
 	set := "the set " + strings.Join(addrs[:3], " ")
 	const remedy = "give every client the set's list"
 	for _, odd := range [][]string{{urls[0], urls[3], urls[4]}, {urls[0], urls[3]}} {
-		says(t, cli.ExitUsage, odd, []string{"lock", "x"}, set, "this client's list, "+addrs[0]+" "+addrs[3], remedy)
+		says(t, cli.ExitUsage, odd, []string{"lock", "x"}, set,
+			"this client's list, "+addrs[0]+" "+addrs[3], remedy)
 		says(t, 1, odd, []string{"bootstrap"}, set, remedy)
 		says(t, exitBroken, odd, []string{"check"}, set, remedy, "nothing can be locked")
 	}
@@ -70,10 +72,12 @@ func TestListWithAServerTwice(t *testing.T) {
 	c := redistest.Start(t, 2)
 	urls, addrs := c.URLs(), c.Addrs()
 	for _, args := range [][]string{{"lock", "x"}, {"check"}, {"bootstrap"}} {
-		says(t, cli.ExitUsage, []string{urls[0], urls[1], urls[0]}, args, "nodes 1 and 3 are the same server, "+addrs[0], "list each server once")
+		says(t, cli.ExitUsage, []string{urls[0], urls[1], urls[0]}, args,
+			"nodes 1 and 3 are the same server, "+addrs[0], "list each server once")
 	}
 	alias := "localhost" + strings.TrimPrefix(addrs[0], "127.0.0.1")
-	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap", "--new"}, addrs[0], alias, "is the same server as", "list each server once")
+	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap", "--new"}, addrs[0],
+		alias, "is the same server as", "list each server once")
 }
 
 // A member's server with the data of another member has no vote. The message
@@ -84,7 +88,8 @@ func TestNodeWithAnotherOnesData(t *testing.T) {
 	urls, addrs := c.URLs(), c.Addrs()
 	require.NoError(t, e2e.Declare(urls))
 	copyData(t, c.Node(0), c.Node(2))
-	says(t, exitDegraded, urls, []string{"check"}, addrs[2]+" refused: ", "has the data of "+addrs[0]+", another member of this set", "quorate members move")
+	says(t, exitDegraded, urls, []string{"check"}, addrs[2]+" refused: ",
+		"has the data of "+addrs[0]+", another member of this set", "quorate members move")
 	says(t, exitDegraded, urls, []string{"members", "list"}, addrs[2]+"  no: another member's data")
 }
 
@@ -96,5 +101,6 @@ func TestListWithAReplica(t *testing.T) {
 	require.NoError(t, e2e.Declare(urls))
 	_, port, _ := strings.Cut(addrs[0], ":")
 	require.NoError(t, c.Node(2).Client().Do(t.Context(), "REPLICAOF", "127.0.0.1", port).Err())
-	says(t, exitDegraded, urls, []string{"check"}, addrs[2], "is a replica, but a node must be a master", "its master is "+addrs[0])
+	says(t, exitDegraded, urls, []string{"check"}, addrs[2],
+		"is a replica, but a node must be a master", "its master is "+addrs[0])
 }

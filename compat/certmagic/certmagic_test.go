@@ -257,7 +257,8 @@ func TestName(t *testing.T) {
 		c := quoratetest.New(t, 3)
 		s := storage(t, c.Quorum())
 		require.NoError(t, s.Lock(t.Context(), "issue_cert_{*}.Example.com"))
-		require.ErrorIs(t, mutex.New(c.Quorum(), "certmagic:issue_cert_wildcard_.example.com").TryLockContext(t.Context()), quorate.ErrHeld)
+		require.ErrorIs(t, mutex.New(c.Quorum(),
+			"certmagic:issue_cert_wildcard_.example.com").TryLockContext(t.Context()), quorate.ErrHeld)
 		require.NoError(t, s.Unlock(t.Context(), "issue_cert_{*}.Example.com"))
 	})
 }

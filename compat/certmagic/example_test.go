@@ -21,7 +21,8 @@ func Example() {
 			return err
 		}
 		defer q.Close()
-		certmagic.Default.Storage = quoratecertmagic.New(&certmagic.FileStorage{Path: "/mnt/shared/certificates"}, q)
+		certmagic.Default.Storage = quoratecertmagic.New(&certmagic.FileStorage{Path: "/mnt/shared/certificates"},
+			q)
 		return certmagic.HTTPS([]string{"example.com"}, http.NotFoundHandler())
 	}
 }

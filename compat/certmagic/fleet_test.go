@@ -68,10 +68,12 @@ func work(tm terms) error {
 	}
 	var cfg *certmagic.Config
 	cache := certmagic.NewCache(certmagic.CacheOptions{
-		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return cfg, nil }, Logger: zap.NewNop(),
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return cfg, nil },
+		Logger:           zap.NewNop(),
 	})
 	defer cache.Stop()
-	cfg = certmagic.New(cache, certmagic.Config{Storage: s, Issuers: []certmagic.Issuer{issuer{tm.Folder}}, Logger: zap.NewNop()})
+	cfg = certmagic.New(cache, certmagic.Config{Storage: s,
+		Issuers: []certmagic.Issuer{issuer{tm.Folder}}, Logger: zap.NewNop()})
 	return cfg.ObtainCertSync(ctx, "example.com")
 }
 
@@ -92,7 +94,8 @@ type issuer struct{ folder string }
 
 func (issuer) IssuerKey() string { return "test" }
 
-func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+func (i issuer) Issue(ctx context.Context,
+	csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
 	fmt.Println("issuing")
 	for {
 		if _, err := os.Stat(filepath.Join(i.folder, "slow")); err != nil {
@@ -105,9 +108,11 @@ func (i issuer) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certm
 		return nil, err
 	}
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: csr.DNSNames, NotBefore: time.Now(), NotAfter: time.Now().Add(24 * time.Hour),
+		SerialNumber: big.NewInt(1), DNSNames: csr.DNSNames, NotBefore: time.Now(),
+		NotAfter: time.Now().Add(24 * time.Hour),
 	}, &x509.Certificate{SerialNumber: big.NewInt(1)}, csr.PublicKey, key)
-	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, err
+	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE",
+		Bytes: der})}, err
 }
 
 // start starts n workers, and returns what they report.

@@ -23,7 +23,8 @@ import (
 // A job that implements [Job] gets the context of the run. When ctx is done,
 // the wrapper stops waiting for nodes and the context of the run ends. Failures
 // are logged.
-func OncePer(ctx context.Context, q *quorate.Quorum, name string, every time.Duration, log cron.Logger, opts ...quorate.PeriodOption) cron.JobWrapper {
+func OncePer(ctx context.Context, q *quorate.Quorum, name string, every time.Duration, log cron.Logger,
+	opts ...quorate.PeriodOption) cron.JobWrapper {
 	p := period.New(q, name, every, opts...)
 	return func(j cron.Job) cron.Job {
 		return cron.FuncJob(func() {

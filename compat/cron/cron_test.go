@@ -110,7 +110,8 @@ func TestJobWithAContext(t *testing.T) {
 func TestNights(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	require.NoError(t, err)
-	spring, autumn := time.Date(2026, 3, 29, 0, 15, 0, 0, time.UTC), time.Date(2026, 10, 25, 0, 15, 0, 0, time.UTC)
+	spring, autumn := time.Date(2026, 3, 29, 0, 15, 0, 0, time.UTC),
+		time.Date(2026, 10, 25, 0, 15, 0, 0, time.UTC)
 	for line, want := range map[string][2]string{
 		"30 2 * * *":    {"01:00 ", "00:30 "},
 		"0 3 * * *":     {"01:00 ", "02:00 "},
@@ -135,7 +136,10 @@ func TestNights(t *testing.T) {
 				defer cancel()
 				got := ""
 				for p.Wait(ctx) == nil {
-					_, err := p.Do(ctx, func(ctx context.Context) error { got += period.Start(ctx).Format("15:04 "); return nil })
+					_, err := p.Do(ctx, func(ctx context.Context) error {
+						got += period.Start(ctx).Format("15:04 ")
+						return nil
+					})
 					require.NoError(t, err)
 				}
 				assert.Equal(t, want[i], got, "%s at %v", line, night)

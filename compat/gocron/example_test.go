@@ -15,7 +15,8 @@ import (
 
 // Every replica has this scheduler. Each day, one of them makes the report.
 func Example() {
-	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	// a:6379, b:6379, c:6379.
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {
 		log.Fatal(err)
 	}

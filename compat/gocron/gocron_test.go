@@ -23,7 +23,8 @@ func TestMain(m *testing.M) { e2e.MainWithNodes(m) }
 
 const patience = 30 * time.Second
 
-func schedule(t *testing.T, every time.Duration, job func(), opts ...gocron.SchedulerOption) gocron.Scheduler {
+func schedule(t *testing.T, every time.Duration, job func(),
+	opts ...gocron.SchedulerOption) gocron.Scheduler {
 	s, err := gocron.NewScheduler(opts...)
 	require.NoError(t, err)
 	_, err = s.NewJob(gocron.DurationJob(every), gocron.NewTask(job), gocron.WithName("report"))

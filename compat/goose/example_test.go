@@ -17,7 +17,8 @@ import (
 // wait.
 func Example() {
 	_ = func(ctx context.Context, q *quorate.Quorum, db *sql.DB, files fs.FS) error {
-		p, err := goose.NewProvider(goose.DialectClickHouse, db, files, goose.WithLocker(quorategoose.New(q, "schema")))
+		p, err := goose.NewProvider(goose.DialectClickHouse, db, files,
+			goose.WithLocker(quorategoose.New(q, "schema")))
 		if err != nil {
 			return err
 		}

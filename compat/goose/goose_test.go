@@ -68,7 +68,8 @@ func TestReplicas(t *testing.T) {
 	_, err = db.Exec("CREATE TABLE slow (n INT); INSERT INTO slow VALUES (1)")
 	require.NoError(t, err)
 	first, _ := pgtest.Replicas(t, 1, c.URLs(), url)
-	require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "SELECT pg_sleep") })) // it is in the second migration
+	// It is in the second migration.
+	require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "SELECT pg_sleep") }))
 	_, lines := pgtest.Replicas(t, 4, c.URLs(), url)
 	require.True(t, e2e.EventuallyWithin(2*e2e.Patience, func() bool { // the others wait
 		h, err := mutex.New(q, "schema").Holder(t.Context())

@@ -21,7 +21,8 @@ import (
 // Every replica does this at startup. One of them migrates while the others
 // wait.
 func Example() {
-	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")}) // a:6379, b:6379, c:6379
+	// a:6379, b:6379, c:6379.
+	q, err := quorate.Connect(context.Background(), []string{os.Getenv("QUORATE_NODES")})
 	if err != nil {
 		log.Fatal(err)
 	}

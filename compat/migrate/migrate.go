@@ -38,9 +38,11 @@ type driver struct {
 // A driver creates its version table when it is opened. Open the driver through
 // the value that New returns, because several replicas might do that at the
 // same time.
-func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration, opts ...quorate.LockOption) database.Driver {
+func New(d database.Driver, q *quorate.Quorum, name string, wait time.Duration,
+	opts ...quorate.LockOption) database.Driver {
 	if wait <= 0 {
-		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: must be positive: how long another replica's migrations may take, and less than migrate's LockTimeout", wait))
+		panic(fmt.Sprintf("quorate: quoratemigrate.New: wait %v: must be positive: how long another replica's "+
+			"migrations may take, and less than migrate's LockTimeout", wait))
 	}
 	return &driver{d, mutex.New(q, name, opts...), wait}
 }

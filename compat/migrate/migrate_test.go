@@ -51,7 +51,8 @@ func up(q *quorate.Quorum, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	m, err := migrate.NewWithInstance("iofs", source, "postgres", quoratemigrate.New(unlocked{d}, q, "schema", 30*time.Second))
+	m, err := migrate.NewWithInstance("iofs", source, "postgres",
+		quoratemigrate.New(unlocked{d}, q, "schema", 30*time.Second))
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,8 @@ func TestReplicas(t *testing.T) {
 		_, err = db.Exec("INSERT INTO slow VALUES (1)")
 		require.NoError(t, err)
 		first, _ := pgtest.Replicas(t, 1, c.URLs(), url)
-		require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "INSERT INTO users") })) // it is in the second migration
+		// It is in the second migration.
+		require.True(t, e2e.Eventually(func() bool { return pgtest.Runs(db, "INSERT INTO users") }))
 		_, lines := pgtest.Replicas(t, 4, c.URLs(), url)
 		require.True(t, e2e.EventuallyWithin(2*e2e.Patience, func() bool { // the others wait
 			h, err := mutex.New(q, "schema").Holder(t.Context())

@@ -98,7 +98,8 @@ func serve(tm terms) error {
 func (tm terms) open() (access, func(), error) {
 	if tm.With == "redsync" {
 		rs, closeAll := open(tm.Addrs)
-		return fromMutex(rs.NewMutex("invoices", theirs.WithExpiry(expiry), theirs.WithRetryDelay(2*time.Millisecond))), closeAll, nil
+		return fromMutex(rs.NewMutex("invoices", theirs.WithExpiry(expiry),
+			theirs.WithRetryDelay(2*time.Millisecond))), closeAll, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), e2e.Patience)
 	defer cancel()

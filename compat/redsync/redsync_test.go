@@ -41,7 +41,8 @@ func TestTries(t *testing.T) {
 		waits(0, trip, redsync.WithTries(1), redsync.WithRetryDelay(time.Second))
 		waits(3*time.Second, 3*time.Second+trip, redsync.WithTries(3),
 			redsync.WithRetryDelayFunc(func(try int) time.Duration { return time.Duration(try) * time.Second }))
-		waits(time.Minute-time.Second, time.Minute+trip, redsync.WithTries(60_000), redsync.WithRetryDelay(time.Millisecond))
+		waits(time.Minute-time.Second, time.Minute+trip, redsync.WithTries(60_000),
+			redsync.WithRetryDelay(time.Millisecond))
 		require.ErrorIs(t, rs.NewMutex("name", redsync.WithTries(0)).Lock(), redsync.ErrFailed)
 
 		m := rs.NewMutex("name")

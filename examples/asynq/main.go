@@ -28,10 +28,11 @@ func main() {
 		log.Fatal(err)
 	}
 	defer q.Close()
-	s := service{redis: asynq.RedisClientOpt{Addr: os.Getenv("REDIS_ADDR")}, every: "0 * * * *", report: func(_ context.Context, task *asynq.Task) error {
-		log.Printf("making a report, as the leader of term %s wants", task.Payload())
-		return nil
-	}}
+	s := service{redis: asynq.RedisClientOpt{Addr: os.Getenv("REDIS_ADDR")}, every: "0 * * * *",
+		report: func(_ context.Context, task *asynq.Task) error {
+			log.Printf("making a report, as the leader of term %s wants", task.Payload())
+			return nil
+		}}
 	if err := s.run(ctx, q); ctx.Err() == nil {
 		log.Print(err)
 	}
@@ -55,11 +56,12 @@ func (s service) run(ctx context.Context, q *quorate.Quorum) error {
 	defer server.Shutdown()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	err := leader.New(q, "scheduler").Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
-		if err := s.schedule(ctx, term); err != nil {
-			fail(err)
-		}
-	}})
+	err := leader.New(q, "scheduler").Run(ctx,
+		leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
+			if err := s.schedule(ctx, term); err != nil {
+				fail(err)
+			}
+		}})
 	return cmp.Or(context.Cause(ctx), err)
 }
 

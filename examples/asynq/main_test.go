@@ -18,10 +18,11 @@ import (
 func TestTwoReplicas(t *testing.T) {
 	nodes, redis := redistest.Start(t, 3), redistest.Start(t, 1)
 	tokens := make(chan string, 1000)
-	s := service{redis: asynq.RedisClientOpt{Addr: redis.Node(0).Addr()}, every: "@every 1s", report: func(_ context.Context, task *asynq.Task) error {
-		tokens <- string(task.Payload())
-		return nil
-	}}
+	s := service{redis: asynq.RedisClientOpt{Addr: redis.Node(0).Addr()}, every: "@every 1s",
+		report: func(_ context.Context, task *asynq.Task) error {
+			tokens <- string(task.Payload())
+			return nil
+		}}
 	start := func() (stop func()) {
 		q := e2e.Open(t, nodes)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -179,7 +179,8 @@ func (f *fleet) billed() time.Duration {
 	began := time.Now()
 	for {
 		f.ledger.mu.Lock()
-		orders, invoices, tokens := len(f.ledger.orders), slices.Clone(f.ledger.invoices), slices.Clone(f.ledger.tokens)
+		orders, invoices, tokens := len(f.ledger.orders),
+			slices.Clone(f.ledger.invoices), slices.Clone(f.ledger.tokens)
 		f.ledger.mu.Unlock()
 		if len(invoices) >= orders {
 			slices.Sort(invoices)
@@ -187,7 +188,8 @@ func (f *fleet) billed() time.Duration {
 			assert.True(f.t, slices.IsSorted(tokens))
 			return time.Since(began)
 		}
-		require.Less(f.t, time.Since(began), 10*time.Minute, "%d of %d orders have an invoice", len(invoices), orders)
+		require.Less(f.t, time.Since(began), 10*time.Minute,
+			"%d of %d orders have an invoice", len(invoices), orders)
 		time.Sleep(100 * time.Millisecond)
 	}
 }

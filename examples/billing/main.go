@@ -42,6 +42,7 @@ func serve(ctx context.Context, nodes, database string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, q.Close()) }() // hands the leadership over
-	s := service{q: q, ledger: ledger.Ledger{DB: db}, log: slog.Default(), poll: time.Second, report: 24 * time.Hour}
+	s := service{q: q, ledger: ledger.Ledger{DB: db}, log: slog.Default(),
+		poll: time.Second, report: 24 * time.Hour}
 	return s.run(ctx)
 }

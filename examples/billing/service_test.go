@@ -183,7 +183,8 @@ func TestMigrationFails(t *testing.T) {
 		broken := errors.New("the disk is full")
 		f.ledger.migrate = func() error { return broken }
 		q := f.nodes.Quorum()
-		s := service{q: q, ledger: f.ledger, log: slog.New(slog.DiscardHandler), poll: time.Second, report: time.Minute}
+		s := service{q: q, ledger: f.ledger, log: slog.New(slog.DiscardHandler),
+			poll: time.Second, report: time.Minute}
 		require.ErrorIs(t, s.run(t.Context()), broken)
 		f.ledger.migrate = nil
 		f.start()

@@ -48,7 +48,8 @@ func instrument() ([]quorate.Option, http.Handler, error) {
 			class, _, _ := strings.Cut(name, ":")
 			return class
 		}))
-	return []quorate.Option{quorate.WithTracer(t), quorate.WithObserver(t)}, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
+	return []quorate.Option{quorate.WithTracer(t), quorate.WithObserver(t)},
+		promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), nil
 }
 
 func serve(ctx context.Context, nodes string) error {

@@ -124,7 +124,8 @@ func TestAlerts(t *testing.T) {
 			query(t, series, r.Expr)
 			assert.NotEmpty(t, r.Annotations["summary"], r.Alert)
 			assert.NotEmpty(t, r.Annotations["description"], r.Alert)
-			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["summary"], -1) {
+			for _, l := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(r.Annotations["summary"],
+				-1) {
 				assert.Contains(t, r.Expr, l[1], "a label that the expression keeps")
 			}
 			n++

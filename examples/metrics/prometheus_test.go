@@ -33,7 +33,8 @@ import (
 
 // promtool takes the rules, and each of them fires when it should.
 func TestPromtool(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "../../dashboards/alerts.yml"}, {"test", "rules", "../../dashboards/alerts_test.yml"}} {
+	for _, args := range [][]string{{"check", "rules", "../../dashboards/alerts.yml"},
+		{"test", "rules", "../../dashboards/alerts_test.yml"}} {
 		out, err := exec.CommandContext(t.Context(), "promtool", args...).CombinedOutput()
 		assert.NoError(t, err, "%s", out)
 	}
@@ -61,7 +62,8 @@ scrape_configs: [{job_name: service, static_configs: [{targets: [%q]}]}]
 	addr := l.Addr().String()
 	require.NoError(t, l.Close())
 	var log bytes.Buffer
-	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr)
 	cmd.Stdout, cmd.Stderr = &log, &log
 	require.NoError(t, cmd.Start(), "install it: apt-get install prometheus")
 	t.Cleanup(func() {
@@ -151,14 +153,16 @@ func TestPrometheus(t *testing.T) {
 	for _, panel := range readDashboard(t).Panels {
 		for _, target := range panel.Targets {
 			expr := strings.NewReplacer("$__rate_interval", "10s", "$job", ".*").Replace(target.Expr)
-			require.True(t, e2e.Eventually(func() bool { return !math.IsNaN(p.value(expr)) }), "%s: %s has no value", panel.Title, expr)
+			require.True(t, e2e.Eventually(func() bool { return !math.IsNaN(p.value(expr)) }),
+				"%s: %s has no value", panel.Title, expr)
 		}
 	}
 	assert.Equal(t, 3.0, p.value("sum(quorate_node_up)"))
 	assert.Equal(t, 1.0, p.value("quorate_leader"))
 
 	p.becomes("QuorateHoldLost", "inactive")
-	m := mutex.New(q, "short", quorate.WithTTL(e2e.Patience/20), quorate.WithNodeTimeout(e2e.Patience/80), quorate.WithoutRenewal())
+	m := mutex.New(q, "short", quorate.WithTTL(e2e.Patience/20),
+		quorate.WithNodeTimeout(e2e.Patience/80), quorate.WithoutRenewal())
 	require.NoError(t, m.LockContext(ctx))
 	e2e.Receive(t, m.Lease().Context().Done())
 	m.Unlock()

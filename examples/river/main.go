@@ -63,11 +63,12 @@ type service struct {
 func (s service) run(ctx context.Context, q *quorate.Quorum) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	err := leader.New(q, queue).Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
-		if err := s.work(ctx, term); err != nil {
-			fail(err)
-		}
-	}})
+	err := leader.New(q, queue).Run(ctx,
+		leader.Callbacks{OnStartedLeading: func(ctx context.Context, term quorate.Lease) {
+			if err := s.work(ctx, term); err != nil {
+				fail(err)
+			}
+		}})
 	return cmp.Or(context.Cause(ctx), err)
 }
 

@@ -44,7 +44,8 @@ func TestListing(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Log("If users shall have this change: go test ./internal/apicheck -update, commit testdata/api.txt, and say so in CHANGELOG.md.")
+		t.Log("If users shall have this change: go test ./internal/apicheck -update, commit testdata/api.txt, and " +
+			"say so in CHANGELOG.md.")
 		t.Log("What is gone or changed breaks users. From v1 on that is for a new major version.")
 	} else {
 		assert.Equal(t, string(text), got, "only the order differs: go test ./internal/apicheck -update")
@@ -125,7 +126,8 @@ func TestNoInternalTypes(t *testing.T) {
 		for _, name := range pkg.Scope().Names() {
 			if obj := pkg.Scope().Lookup(name); obj.Exported() {
 				for _, hidden := range hiddenIn(obj) {
-					t.Errorf("%s.%s shows %s, which users cannot name: wrap it, or make the field or method unexported", pkg.Name(), name, hidden)
+					t.Errorf("%s.%s shows %s, which users cannot name: wrap it, or make the field or method unexported",
+						pkg.Name(), name, hidden)
 				}
 			}
 		}
@@ -216,7 +218,8 @@ func TestDocShowsNoInternalPackage(t *testing.T) {
 			}
 			inspectShown(sym.decl, func(n *ast.SelectorExpr) {
 				if x, ok := n.X.(*ast.Ident); ok && internal[x.Name] {
-					t.Errorf("%s: go doc shows %s.%s in the declaration of %s", s.fset.Position(n.Pos()), x.Name, n.Sel.Name, sym.name)
+					t.Errorf("%s: go doc shows %s.%s in the declaration of %s",
+						s.fset.Position(n.Pos()), x.Name, n.Sel.Name, sym.name)
 				}
 			})
 		}

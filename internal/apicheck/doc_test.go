@@ -42,7 +42,8 @@ func TestLinks(t *testing.T) {
 			links, defined := docLinks(p.Parse(sym.text).Content)
 			for _, l := range defined {
 				page, ok := strings.CutPrefix(l.URL, "https://pkg.go.dev/")
-				assert.True(t, ok && known[strings.Replace(page, "#", " ", 1)], "%s of %s: %s leads nowhere", sym.name, dir, l.URL)
+				assert.True(t, ok && known[strings.Replace(page, "#", " ", 1)],
+					"%s of %s: %s leads nowhere", sym.name, dir, l.URL)
 			}
 			for _, l := range links {
 				pkg, name := l.ImportPath, l.Name
@@ -56,7 +57,8 @@ func TestLinks(t *testing.T) {
 					assert.True(t, known[pkg+" "+name], "%s of %s: there is no %s in %s", sym.name, dir, name, pkg)
 				}
 			}
-			assert.Len(t, bracketed.FindAllString(text, -1), len(links)+len(defined), "%s of %s: a name in brackets is no link: %s", sym.name, dir, text)
+			assert.Len(t, bracketed.FindAllString(text, -1), len(links)+len(defined),
+				"%s of %s: a name in brackets is no link: %s", sym.name, dir, text)
 		}
 	}
 }
@@ -131,9 +133,11 @@ func docLinks(blocks []comment.Block) (links []*comment.DocLink, defined []*comm
 func TestStringsAreDocumented(t *testing.T) {
 	texts := map[string]string{}
 	for name, err := range map[string]error{
-		"ErrHeld": quorate.ErrHeld, "ErrNoQuorum": quorate.ErrNoQuorum, "ErrLost": quorate.ErrLost, "ErrNotHeld": quorate.ErrNotHeld,
-		"ErrClosed": quorate.ErrClosed, "ErrReleased": quorate.ErrReleased, "ErrInvalid": quorate.ErrInvalid,
-		"ErrNotRecorded": once.ErrNotRecorded, "ErrNotDurable": once.ErrNotDurable, "ErrNoLeader": leader.ErrNoLeader,
+		"ErrHeld": quorate.ErrHeld, "ErrNoQuorum": quorate.ErrNoQuorum, "ErrLost": quorate.ErrLost,
+		"ErrNotHeld": quorate.ErrNotHeld,
+		"ErrClosed":  quorate.ErrClosed, "ErrReleased": quorate.ErrReleased, "ErrInvalid": quorate.ErrInvalid,
+		"ErrNotRecorded": once.ErrNotRecorded, "ErrNotDurable": once.ErrNotDurable,
+		"ErrNoLeader": leader.ErrNoLeader,
 	} {
 		texts[name] = err.Error()
 	}

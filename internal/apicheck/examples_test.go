@@ -14,28 +14,40 @@ import (
 // instead.
 var trivial = map[string]string{
 	"quorate.Error.Error": "it implements error", "quorate.Error.Unwrap": "errors.As calls it",
-	"quorate.EventKind.String": "it implements fmt.Stringer", "quorate.WithTTL": "Connect, settings", "quorate.WithGuard": "Connect, settings",
-	"quorate.WithSkew": "Connect, settings", "quorate.WithRetention": "Connect, settings", "quorate.WithPrefix": "Connect, settings",
+	"quorate.EventKind.String": "it implements fmt.Stringer", "quorate.WithTTL": "Connect, settings",
+	"quorate.WithGuard": "Connect, settings",
+	"quorate.WithSkew":  "Connect, settings", "quorate.WithRetention": "Connect, settings",
+	"quorate.WithPrefix":      "Connect, settings",
 	"quorate.WithNodeTimeout": "Connect, settings", "quorate.WithLogger": "Connect, settings",
 
-	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example", "mutex.Mutex.Unlock": "the package's example",
+	"mutex.New": "the package's example", "mutex.Mutex.Lock": "the package's example",
+	"mutex.Mutex.Unlock": "the package's example",
 
-	"mutex.Group.LockContext": "All", "mutex.Group.TryLockContext": "All", "mutex.Group.Unlock": "All", "mutex.Group.Lease": "All",
+	"mutex.Group.LockContext": "All", "mutex.Group.TryLockContext": "All",
+	"mutex.Group.Unlock": "All", "mutex.Group.Lease": "All",
 	"mutex.Group.UnlockContext": "Mutex.UnlockContext", "mutex.Group.Extend": "Mutex.Extend",
 
 	"rwmutex.New": "the package's example", "rwmutex.RWMutex.Lock": "Downgrade",
-	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "the package's example", "rwmutex.RWMutex.TryRLock": "the package's example",
-	"rwmutex.RWMutex.LockContext": "RLockContext", "rwmutex.RWMutex.TryLockContext": "TryRLockContext", "rwmutex.RWMutex.Do": "RDo",
-	"rwmutex.RWMutex.UnlockContext": "mutex", "rwmutex.RWMutex.RUnlockContext": "mutex", "rwmutex.RWMutex.Lease": "RLease",
+	"rwmutex.RWMutex.RUnlock": "RLock", "rwmutex.RWMutex.TryLock": "the package's example",
+	"rwmutex.RWMutex.TryRLock":       "the package's example",
+	"rwmutex.RWMutex.LockContext":    "RLockContext",
+	"rwmutex.RWMutex.TryLockContext": "TryRLockContext", "rwmutex.RWMutex.Do": "RDo",
+	"rwmutex.RWMutex.UnlockContext": "mutex", "rwmutex.RWMutex.RUnlockContext": "mutex",
+	"rwmutex.RWMutex.Lease":  "RLease",
 	"rwmutex.RWMutex.Extend": "mutex", "rwmutex.RWMutex.RExtend": "mutex",
 
-	"semaphore.NewWeighted": "the package's example", "semaphore.Weighted.TryAcquire": "the package's example", "semaphore.Weighted.Release": "the package's example",
-	"semaphore.Weighted.Size": "Resize", "semaphore.Lease.LogValue": "a logger calls it", "semaphore.Lease.Token": "AcquireLease", "semaphore.Lease.Context": "AcquireLease",
-	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Wanted": "quorate.Lease", "semaphore.Lease.Release": "AcquireLease",
+	"semaphore.NewWeighted": "the package's example", "semaphore.Weighted.TryAcquire": "the package's example",
+	"semaphore.Weighted.Release": "the package's example",
+	"semaphore.Weighted.Size":    "Resize", "semaphore.Lease.LogValue": "a logger calls it",
+	"semaphore.Lease.Token": "AcquireLease", "semaphore.Lease.Context": "AcquireLease",
+	"semaphore.Lease.ValidUntil": "quorate.Lease", "semaphore.Lease.Wanted": "quorate.Lease",
+	"semaphore.Lease.Release": "AcquireLease",
 
-	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer", "once.KeepFor": "ValueContext",
+	"once.New": "the package's example", "once.State.String": "it implements fmt.Stringer",
+	"once.KeepFor": "ValueContext",
 
-	"period.New": "the package's example", "period.Period.Wait": "the package's example", "period.Lease": "Start", "period.WithRetry": "Do",
+	"period.New": "the package's example", "period.Period.Wait": "the package's example",
+	"period.Lease": "Start", "period.WithRetry": "Do",
 	"period.WithZone": "NewScheduled", "period.WithCatchUp": "NewScheduled", "period.WithOffset": "WithZone",
 	"period.State.String": "it implements fmt.Stringer",
 
@@ -45,11 +57,16 @@ var trivial = map[string]string{
 
 	"members.Replace": "the package's example",
 
-	"quorate.WithNodeNames": "docs/reference/settings.md", "quoratetest.New": "the package's example", "quoratetest.Cluster.Quorum": "the package's example", "quoratetest.Cluster.Holders": "the package's example",
-	"quoratetest.Cluster.Stop": "docs/learn/testing.md", "quoratetest.Cluster.Start": "docs/learn/testing.md", "quoratetest.Cluster.Forget": "docs/learn/testing.md",
-	"quoratetest.Cluster.Partition": "docs/learn/testing.md", "quoratetest.Cluster.Delay": "docs/learn/testing.md",
+	"quorate.WithNodeNames": "docs/reference/settings.md", "quoratetest.New": "the package's example",
+	"quoratetest.Cluster.Quorum":  "the package's example",
+	"quoratetest.Cluster.Holders": "the package's example",
+	"quoratetest.Cluster.Stop":    "docs/learn/testing.md", "quoratetest.Cluster.Start": "docs/learn/testing.md",
+	"quoratetest.Cluster.Forget":    "docs/learn/testing.md",
+	"quoratetest.Cluster.Partition": "docs/learn/testing.md",
+	"quoratetest.Cluster.Delay":     "docs/learn/testing.md",
 
-	"leader.New": "the package's example", "leader.WithID": "the package's example", "leader.WithValue": "Observe", "leader.WithOneTerm": "Run", "leader.WithPriority": "Outranked",
+	"leader.New": "the package's example", "leader.WithID": "the package's example",
+	"leader.WithValue": "Observe", "leader.WithOneTerm": "Run", "leader.WithPriority": "Outranked",
 	"leader.Election.ID": "it returns what New was given", "leader.Election.Resign": "Campaign",
 }
 
@@ -62,7 +79,8 @@ func TestExamples(t *testing.T) {
 			name = s.doc.Name + "." + name
 			known[name] = true
 			_, is := trivial[name]
-			assert.False(t, is && len(examples) > 0, "%s has an example, so take it from the list of trivial functions", name)
+			assert.False(t, is && len(examples) > 0,
+				"%s has an example, so take it from the list of trivial functions", name)
 			assert.True(t, is || len(examples) > 0, "%s has no example", name)
 		}
 		for _, f := range s.doc.Funcs {
@@ -109,7 +127,8 @@ func TestExamplesStandAlone(t *testing.T) {
 				continue
 			}
 			for _, imp := range e.Play.Imports {
-				assert.False(t, strings.Contains(imp.Path.Value, "/internal/"), "%s imports %s, which users cannot", name, imp.Path.Value)
+				assert.False(t, strings.Contains(imp.Path.Value, "/internal/"),
+					"%s imports %s, which users cannot", name, imp.Path.Value)
 			}
 		}
 	}

@@ -27,7 +27,8 @@ const (
 )
 
 // public are the packages that users import, by their folders.
-var public = []string{".", "mutex", "rwmutex", "semaphore", "once", "leader", "period", "flight", "shards", "members", "inspect", "health", "quoratetest"}
+var public = []string{".", "mutex", "rwmutex", "semaphore", "once", "leader", "period", "flight", "shards",
+	"members", "inspect", "health", "quoratetest"}
 
 // importPath returns the import path of a public package.
 func importPath(dir string) string { return path.Join(module, dir) }

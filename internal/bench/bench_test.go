@@ -66,7 +66,8 @@ func BenchmarkNames(b *testing.B) {
 
 // multiple are the libraries that know more than one node.
 func multiple() []libraries.Library {
-	return lo.Reject(libraries.Of(libraries.Working), func(l libraries.Library, _ int) bool { return l.OneNode || l.Name == report.SyncName })
+	return lo.Reject(libraries.Of(libraries.Working),
+		func(l libraries.Library, _ int) bool { return l.OneNode || l.Name == report.SyncName })
 }
 
 func benchName(l libraries.Library) string {
@@ -96,12 +97,17 @@ func TestSmoke(t *testing.T) {
 	redistest.Start(t, 1) // skips, or fails, without redis-server
 	dir := t.TempDir()
 	doc := filepath.Join(dir, "doc.md")
-	require.NoError(t, os.WriteFile(doc, []byte("a\n<!-- bench:free -->\nold\n<!-- /bench -->\nb\n<!-- bench:other -->\nkept\n<!-- /bench -->\n"), 0o600))
-	require.NoError(t, execute([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover|stations)",
-		"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
+	require.NoError(t, os.WriteFile(doc,
+		[]byte("a\n<!-- bench:free -->\nold\n<!-- /bench -->\nb\n<!-- bench:other -->\nkept\n<!-- /bench -->\n"),
+		0o600))
+	require.NoError(t,
+		execute([]string{"-short", "-run", "^(uncontended/[135]|names/8|queue/1$|handover|stations)",
+			"-json", dir + "/out.json", "-plots", dir + "/plots", "-md", doc}))
 	// Without redsync, which takes its time for these.
-	require.NoError(t, execute([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
-		"-run", "^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls|shards|capacity)"}))
+	require.NoError(t,
+		execute([]string{"-short", "-leases", "100", "-names", "100", "-libs", "^(quorate|floor|rueidis|bsm|sync)",
+			"-run",
+			"^(queue/8|queue-one|goroutines|burst|outage/(killed|slow)|read-mostly|semaphore|local|held|renewal|permits|seen/1|ls|shards|capacity)"}))
 
 	r, err := report.ReadResults(dir + "/out.json")
 	require.NoError(t, err)

@@ -46,7 +46,8 @@ func allBenches(set settings) []bench {
 		for _, c := range []int{1, 8, 64} {
 			s := scenario{Nodes: 1, Clients: c, Away: trip}
 			if c > 1 {
-				s.Only = []string{report.QuorateName, report.AsyncName, report.RueidisName, report.FloorName, report.FencedName}
+				s.Only = []string{report.QuorateName, report.AsyncName, report.RueidisName,
+					report.FloorName, report.FencedName}
 			}
 			add(s.bench(fmt.Sprintf("away/%v/%d", trip, c), "away", report.PerSecond, report.Mean, report.BothCPU))
 		}
@@ -63,7 +64,8 @@ func allBenches(set settings) []bench {
 		switch c {
 		case 64:
 			s.Stretch = 5
-			show = []string{report.Share, report.WaitRatio, report.ServedLeast, report.ServedMost, report.Requests, report.BothCPU}
+			show = []string{report.Share, report.WaitRatio, report.ServedLeast, report.ServedMost,
+				report.Requests, report.BothCPU}
 		default:
 			s.Only = []string{report.QuorateName, report.RedsyncName}
 		}
@@ -74,14 +76,17 @@ func allBenches(set settings) []bench {
 	// Without a hold time: a redsync client mostly relocks what it has just
 	// unlocked while the others sleep.
 	for _, q := range []int{1, 16} {
-		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true, Only: []string{report.QuorateName, report.AsyncName, report.RedsyncName, report.FastName}}
-		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", report.PerSecond, report.BothCPU, report.ServedLeast, report.ServedMost, report.Requests))
+		s := scenario{Nodes: 5, Clients: 16, Quorums: q, OneName: true,
+			Only: []string{report.QuorateName, report.AsyncName, report.RedsyncName, report.FastName}}
+		add(s.bench("queue-no-hold/"+strconv.Itoa(q), "queue", report.PerSecond, report.BothCPU, report.ServedLeast,
+			report.ServedMost, report.Requests))
 	}
 	shared := scenario{Nodes: 5, Clients: 64, OneName: true, Shared: true}
 	add(shared.bench("goroutines/64", "queue", report.PerSecond, report.Requests))
 	add(burst(64))
 
-	add(handover(1, report.QuorateName, report.RedsyncName, report.RueidisName, report.BsmName), handover(5, report.QuorateName, report.RedsyncName))
+	add(handover(1, report.QuorateName, report.RedsyncName, report.RueidisName, report.BsmName),
+		handover(5, report.QuorateName, report.RedsyncName))
 
 	for _, t := range []trouble{killed, hung, slow} {
 		s := scenario{Nodes: 5, Clients: 1, Trouble: t}
@@ -90,8 +95,10 @@ func allBenches(set settings) []bench {
 	}
 
 	readers := scenario{Nodes: 5, Clients: 32, Quorums: 4, Job: libraries.Reading, Hold: time.Millisecond}
-	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: libraries.Permits, Hold: 50 * time.Millisecond, Stretch: 2.5}
-	add(readers.bench("read-mostly", "sharing", report.PerSecond, report.BothCPU), users.bench("semaphore", "sharing", report.PerSecond, report.BothCPU))
+	users := scenario{Nodes: 5, Clients: 64, Quorums: 4, Job: libraries.Permits,
+		Hold: 50 * time.Millisecond, Stretch: 2.5}
+	add(readers.bench("read-mostly", "sharing", report.PerSecond, report.BothCPU),
+		users.bench("semaphore", "sharing", report.PerSecond, report.BothCPU))
 	add(locals()...)
 	add(seen(1), seen(5), listing(set.leases))
 	add(whereTime(1), whereTime(5))

@@ -19,8 +19,9 @@ import (
 // except the leave, is another round.
 func burst(clients int) bench {
 	return bench{
-		Name: "burst", Group: "burst", Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
-		Show: []string{report.Rounds, report.Requests, report.FirstServed, report.AllServed},
+		Name: "burst", Group: "burst",
+		Title: fmt.Sprintf("%d clients join at once, each with connections of its own, N=5", clients),
+		Show:  []string{report.Rounds, report.Requests, report.FirstServed, report.AllServed},
 		open: func(ctx context.Context, st *stage) error {
 			n, err := st.start(5)
 			if err != nil {
@@ -58,7 +59,8 @@ func (b *bursts) turn(ctx context.Context, d time.Duration) (report.Figures, err
 	var all []report.Figures
 	for end := time.Now().Add(d); len(all) == 0 || time.Now().Before(end); {
 		b.names++
-		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1}, nodes: b.n, commands: b.l.Commands}
+		t := &team{scenario: scenario{Clients: len(b.clients), OneName: true, Times: 1},
+			nodes: b.n, commands: b.l.Commands}
 		g := &libraries.Guard{}
 		for _, c := range b.clients {
 			t.lockers = append(t.lockers, c.Mutex(b.l.Name+" burst "+strconv.Itoa(b.names)))

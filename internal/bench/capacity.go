@@ -43,7 +43,9 @@ const fleetTTL = 2 * time.Minute
 // some files for itself, so there may be fewer connections than asked for.
 func capacity(connections int) bench {
 	f := &fleet{holds: 10 * connections, waiters: connections * 5 / 2}
-	const others = 32 + 64 // of the server itself, and of clients that reconnect before it has closed their old connections
+	// Of the server itself, and of clients that reconnect before it has closed
+	// their old connections.
+	const others = 32 + 64
 	connections = max(2, min(connections, servers.OpenFiles()-others))
 	f.clients = max(1, connections/10)
 	f.silent = connections - f.clients
@@ -110,7 +112,8 @@ func (f *fleet) turn(number int, fill func(context.Context) error) turn {
 	}
 }
 
-func (f *fleet) fill(ctx context.Context, number int, fill func(context.Context) error) (report.Figures, error) {
+func (f *fleet) fill(ctx context.Context, number int,
+	fill func(context.Context) error) (report.Figures, error) {
 	before, own := f.n.Account(ctx), inUse()
 	if err := fill(ctx); err != nil {
 		return nil, err
@@ -141,7 +144,8 @@ func (f *fleet) subscribe(ctx context.Context) error {
 	}
 	const each = 10_000
 	for first := 0; first < f.silent; first += each {
-		c := exec.Command(program, silentCommand, f.n.Ways[0], strconv.Itoa(first), strconv.Itoa(min(each, f.silent-first)))
+		c := exec.Command(program, silentCommand, f.n.Ways[0], strconv.Itoa(first),
+			strconv.Itoa(min(each, f.silent-first)))
 		c.Stderr = os.Stderr
 		out, err := c.StdoutPipe()
 		if err != nil {
@@ -180,7 +184,8 @@ func silent(args []string) error {
 		if sockets[i], err = net.Dial("tcp", args[0]); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(sockets[i], "HELLO 3\r\nSUBSCRIBE quorate:push:a-host:12345:%012d\r\n", first+i); err != nil {
+		if _, err := fmt.Fprintf(sockets[i],
+			"HELLO 3\r\nSUBSCRIBE quorate:push:a-host:12345:%012d\r\n", first+i); err != nil {
 			return err
 		}
 		if _, err := sockets[i].Read(make([]byte, 1024)); err != nil {

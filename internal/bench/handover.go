@@ -113,7 +113,8 @@ func (p *pair) turn(ctx context.Context, d time.Duration) (report.Figures, error
 
 func handOvers(took []time.Duration) report.Figures {
 	slices.Sort(took)
-	return report.Figures{report.HandOver: report.Micros(took[len(took)/2]), report.HandOverP99: report.Micros(took[len(took)*99/100])}
+	return report.Figures{report.HandOver: report.Micros(took[len(took)/2]),
+		report.HandOverP99: report.Micros(took[len(took)*99/100])}
 }
 
 // hops adds the floor of a hand-over between processes: a message published to

@@ -27,7 +27,8 @@ func long() []quorate.Option { return timing(10*time.Minute, 30*time.Minute) }
 func timing(ttl, retention time.Duration) []quorate.Option {
 	const skew = time.Second
 	return []quorate.Option{quorate.WithTTL(ttl), quorate.WithSkew(skew), quorate.WithGuard(2*ttl + 2*skew),
-		quorate.WithRetention(max(retention, 2*ttl+2*skew)), quorate.WithNodeTimeout(min(ttl/4, 200*time.Millisecond))}
+		quorate.WithRetention(max(retention, 2*ttl+2*skew)),
+		quorate.WithNodeTimeout(min(ttl/4, 200*time.Millisecond))}
 }
 
 // many calls f n times, with as much concurrency as makes a client fast.
@@ -58,7 +59,8 @@ func heapInUse() float64 {
 
 // weigh returns how much memory f takes in this process and in one node, on
 // average for each of n.
-func weigh(ctx context.Context, nodes servers.Nodes, n int, f func() error) (client, node float64, err error) {
+func weigh(ctx context.Context, nodes servers.Nodes, n int,
+	f func() error) (client, node float64, err error) {
 	before, heapBefore := nodes.Account(ctx).Memory, heapInUse()
 	err = f()
 	client = (heapInUse() - heapBefore) / float64(n)
@@ -130,8 +132,10 @@ func holdBeside(ctx context.Context, st *stage, l libraries.Library, n servers.N
 func renewal(k int) bench {
 	const ttl = 30 * time.Second
 	return bench{
-		Name: "renewal", Group: "renewal", Title: fmt.Sprintf("%d leases held and renewed by one process, ttl %v, N=5", k, ttl),
-		Show: []string{report.Goroutines, report.Heap, report.NodeBytes, report.Renewals, report.ClientShare, report.ServerShare},
+		Name: "renewal", Group: "renewal",
+		Title: fmt.Sprintf("%d leases held and renewed by one process, ttl %v, N=5", k, ttl),
+		Show: []string{report.Goroutines, report.Heap, report.NodeBytes, report.Renewals,
+			report.ClientShare, report.ServerShare},
 		open: func(ctx context.Context, st *stage) error {
 			st.stretch = 25
 			n, err := st.start(5)
@@ -158,7 +162,8 @@ func renewal(k int) bench {
 						err = m.Lease().Context().Err() // a lost lease would be cheap to hold
 					}
 				}
-				return f.And(report.Figures{report.Heap: client, report.NodeBytes: node, report.Goroutines: float64(runtime.NumGoroutine() - before)}), err
+				return f.And(report.Figures{report.Heap: client, report.NodeBytes: node,
+					report.Goroutines: float64(runtime.NumGoroutine() - before)}), err
 			}}}
 			return err
 		},
@@ -176,7 +181,8 @@ func holding(ctx context.Context, n servers.Nodes, d time.Duration) (report.Figu
 	after, took := n.Account(ctx), time.Since(began).Seconds()
 	f := servers.Spent(before, after, libraries.ByScript, took)
 	return report.Figures{
-		report.Renewals: f[report.Requests], report.ClientShare: f[report.ClientCPU] / 1e6, report.ServerShare: f[report.ServerCPU] / 1e6,
+		report.Renewals: f[report.Requests], report.ClientShare: f[report.ClientCPU] / 1e6,
+		report.ServerShare: f[report.ServerCPU] / 1e6,
 	}, nil
 }
 
@@ -246,7 +252,8 @@ func forgotten(ctx context.Context, n servers.Nodes, retention time.Duration) er
 func permitsInUse(k int) bench {
 	return bench{
 		Name: "permits/" + strconv.Itoa(k), Group: "permits", Series: "permits", X: float64(k),
-		Title: fmt.Sprintf("1 client, %d permits already in use, N=5", k), Show: []string{report.Mean, report.NodeTime},
+		Title: fmt.Sprintf("1 client, %d permits already in use, N=5", k),
+		Show:  []string{report.Mean, report.NodeTime},
 		open: func(ctx context.Context, st *stage) error {
 			n, err := st.start(5)
 			if err != nil {
@@ -266,9 +273,11 @@ func permitsInUse(k int) bench {
 				}
 			}
 			one := scenario{Clients: 1, Nodes: n.Len()}
-			t := &team{scenario: one, nodes: n, commands: libraries.ByScript, lockers: []libraries.Locker{libraries.PermitOf(s)}, guards: []*libraries.Guard{{}}}
+			t := &team{scenario: one, nodes: n, commands: libraries.ByScript,
+				lockers: []libraries.Locker{libraries.PermitOf(s)}, guards: []*libraries.Guard{{}}}
 			st.sides = append(st.sides, side{report.QuorateName, t.turn})
-			return one.join(ctx, st, libraries.Library{Name: report.FloorName, Open: libraries.OpenFloor(libraries.TTL), Commands: libraries.ByBoth}, report.FloorName, n)
+			return one.join(ctx, st, libraries.Library{Name: report.FloorName,
+				Open: libraries.OpenFloor(libraries.TTL), Commands: libraries.ByBoth}, report.FloorName, n)
 		},
 	}
 }

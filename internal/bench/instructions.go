@@ -55,9 +55,10 @@ func countedLocks() bench {
 					continue
 				}
 				if st.libs.MatchString(l.Name) {
-					st.sides = append(st.sides, side{l.Name, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
-						return countLocks(ctx, n, l)
-					}})
+					st.sides = append(st.sides, side{l.Name,
+						func(ctx context.Context, _ time.Duration) (report.Figures, error) {
+							return countLocks(ctx, n, l)
+						}})
 				}
 			}
 			return nil
@@ -170,9 +171,10 @@ func countedRequests() bench {
 				many int  // names per request
 				wait bool // another claim waits at each name
 			}{{report.AloneName, 1, false}, {report.BatchName, 16, false}, {report.QueueName, 1, true}} {
-				st.sides = append(st.sides, side{s.name, func(ctx context.Context, _ time.Duration) (report.Figures, error) {
-					return r.count(ctx, s.many, s.wait)
-				}})
+				st.sides = append(st.sides, side{s.name,
+					func(ctx context.Context, _ time.Duration) (report.Figures, error) {
+						return r.count(ctx, s.many, s.wait)
+					}})
 			}
 			return nil
 		},
@@ -274,7 +276,8 @@ func (r *requests) count(ctx context.Context, many int, wait bool) (report.Figur
 			figure string
 			op     protocol.Op
 			waiter bool
-		}{{report.JoinCount, protocol.OpJoin, wait}, {report.BeatCount, protocol.OpBeat, wait}, {report.LeaveCount, protocol.OpLeave, false}} {
+		}{{report.JoinCount, protocol.OpJoin, wait}, {report.BeatCount, protocol.OpBeat, wait},
+			{report.LeaveCount, protocol.OpLeave, false}} {
 			send := r.send(ctx, s.op, many, s.waiter)
 			if turn == 0 { // to warm up
 				if err := send(); err != nil {

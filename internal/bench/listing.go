@@ -33,11 +33,14 @@ func listing(k int) bench {
 				return err
 			}
 			st.onClose(func() { _ = q.Close() })
-			if err := many(k, func(i int) error { return mutex.New(q, fmt.Sprintf("listed %08d", i)).LockContext(ctx) }); err != nil {
+			if err := many(k, func(i int) error {
+				return mutex.New(q, fmt.Sprintf("listed %08d", i)).LockContext(ctx)
+			}); err != nil {
 				return err
 			}
 			s := scenario{Nodes: 3, Clients: 8}
-			if err := s.join(ctx, st, libraries.Library{Name: report.QuorateName, Open: libraries.OpenQuorate(false, long()...), Commands: libraries.ByScript}, report.QuorateName, n); err != nil {
+			if err := s.join(ctx, st, libraries.Library{Name: report.QuorateName, Open: libraries.OpenQuorate(false,
+				long()...), Commands: libraries.ByScript}, report.QuorateName, n); err != nil {
 				return err
 			}
 			alone := st.sides[0].turn
@@ -57,7 +60,8 @@ func listing(k int) bench {
 }
 
 // listBeside lists the names repeatedly while f runs.
-func listBeside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures, error)) (report.Figures, error) {
+func listBeside(ctx context.Context, q *quorate.Quorum,
+	f func() (report.Figures, error)) (report.Figures, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	names, began, ended := 0, time.Now(), make(chan error)
 	go func() {
@@ -83,7 +87,8 @@ func listBeside(ctx context.Context, q *quorate.Quorum, f func() (report.Figures
 func watched(ctx context.Context, n servers.Nodes, f func() (report.Figures, error)) (report.Figures, error) {
 	for i := range n.Len() {
 		c := n.Node(i).Client()
-		if err := errors.Join(c.ConfigSet(ctx, "latency-tracking-info-percentiles", "100").Err(), c.ConfigResetStat(ctx).Err()); err != nil {
+		if err := errors.Join(c.ConfigSet(ctx, "latency-tracking-info-percentiles", "100").Err(),
+			c.ConfigResetStat(ctx).Err()); err != nil {
 			return nil, err
 		}
 	}

@@ -19,7 +19,8 @@ import (
 
 // local measures a call that sends no request, next to the equivalent call of
 // package sync.
-func local(name, title string, ours func(context.Context, *quorate.Quorum) (call, error), theirs func() call) bench {
+func local(name, title string, ours func(context.Context,
+	*quorate.Quorum) (call, error), theirs func() call) bench {
 	return bench{
 		Name: "local/" + name, Group: "local", Title: title, Show: []string{report.PerCall},
 		open: func(ctx context.Context, st *stage) error {

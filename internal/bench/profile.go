@@ -31,7 +31,8 @@ func (s scenario) flame(ctx context.Context, n servers.Nodes, d time.Duration) (
 	}
 	used := servers.OwnCPU()
 	t.each(func(i int, m libraries.Locker) {
-		for began := time.Now(); err == nil && servers.OwnCPU()-used < turns*d && time.Since(began) < patience*turns*d; {
+		for began := time.Now(); err == nil && servers.OwnCPU()-used < turns*d &&
+			time.Since(began) < patience*turns*d; {
 			_, err = t.client(ctx, m, t.guards[i], time.Now().Add(d))
 		}
 	})

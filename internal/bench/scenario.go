@@ -113,7 +113,8 @@ func (s scenario) open(ctx context.Context, st *stage) error {
 }
 
 // join adds a library's team to the sides.
-func (s scenario) join(ctx context.Context, st *stage, l libraries.Library, as string, n servers.Nodes) error {
+func (s scenario) join(ctx context.Context, st *stage, l libraries.Library,
+	as string, n servers.Nodes) error {
 	t, err := assemble(ctx, l, s, n)
 	if err != nil {
 		return fmt.Errorf("%s: %w", as, err)
@@ -218,9 +219,12 @@ func (t *team) tell(all []trip, elapsed time.Duration) report.Figures {
 	f := report.Figures{report.PerSecond: n / elapsed.Seconds()}
 	if t.Times == 1 {
 		f[report.AllServed] = report.Micros(elapsed) / 1e3
-		f[report.FirstServed] = report.Micros(lo.MinBy(all, func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
+		f[report.FirstServed] = report.Micros(lo.MinBy(all,
+			func(a, b trip) bool { return a.lock < b.lock }).lock) / 1e3
 	}
-	f[report.P50], f[report.P99], f[report.Mean] = percentiles(func(t trip) time.Duration { return t.lock + t.unlock })
+	f[report.P50], f[report.P99], f[report.Mean] = percentiles(func(t trip) time.Duration {
+		return t.lock + t.unlock
+	})
 	f[report.LockP50], f[report.LockP99], _ = percentiles(func(t trip) time.Duration { return t.lock })
 	_, f[report.UnlockP99], _ = percentiles(func(t trip) time.Duration { return t.unlock })
 	if t.OneName && t.Hold > 0 {
@@ -242,7 +246,8 @@ func (t *team) each(f func(i int, m libraries.Locker)) {
 
 // client locks and unlocks until the given time, and returns how long each step
 // took.
-func (t *team) client(ctx context.Context, m libraries.Locker, g *libraries.Guard, until time.Time) ([]trip, error) {
+func (t *team) client(ctx context.Context, m libraries.Locker, g *libraries.Guard,
+	until time.Time) ([]trip, error) {
 	trips := make([]trip, 0, 1<<10)
 	for start := time.Now(); start.Before(until) && (t.Times == 0 || len(trips) < t.Times); {
 		err := libraries.Insist(ctx, m)

@@ -26,22 +26,27 @@ func seen(nodes int) bench {
 			}
 			meters := metric.NewMeterProvider(metric.WithReader(metric.NewManualReader()))
 			tracers := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}))
-			sampled := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}), trace.WithSampler(trace.TraceIDRatioBased(0.01)))
+			sampled := trace.NewTracerProvider(trace.WithBatcher(toNowhere{}),
+				trace.WithSampler(trace.TraceIDRatioBased(0.01)))
 			st.onClose(func() {
 				ctx := context.WithoutCancel(ctx)
 				_, _, _ = meters.Shutdown(ctx), tracers.Shutdown(ctx), sampled.Shutdown(ctx)
 			})
 			name := otel.WithNameFunc(func(_, name string) string { return name })
-			metrics := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(noop.NewTracerProvider()), name)
+			metrics := otel.New(otel.WithMeterProvider(meters),
+				otel.WithTracerProvider(noop.NewTracerProvider()), name)
 			few := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(sampled), name)
 			both := otel.New(otel.WithMeterProvider(meters), otel.WithTracerProvider(tracers), name)
 			warning := quorate.WithWarning(libraries.TTL/2, func(quorate.Lease) {})
 			s := scenario{Nodes: nodes, Clients: 1}
 			for _, l := range []libraries.Library{
 				{Name: report.QuorateName, Open: libraries.OpenQuorate(false), Commands: libraries.ByScript},
-				{Name: report.MetricsName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
-				{Name: report.FewName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
-				{Name: report.SeenName, Commands: libraries.ByScript, Open: libraries.OpenQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
+				{Name: report.MetricsName, Commands: libraries.ByScript,
+					Open: libraries.OpenQuorate(false, quorate.WithTracer(metrics), quorate.WithObserver(metrics), warning)},
+				{Name: report.FewName, Commands: libraries.ByScript,
+					Open: libraries.OpenQuorate(false, quorate.WithTracer(few), quorate.WithObserver(few), warning)},
+				{Name: report.SeenName, Commands: libraries.ByScript,
+					Open: libraries.OpenQuorate(false, quorate.WithTracer(both), quorate.WithObserver(both), warning)},
 			} {
 				if err := s.join(ctx, st, l, l.Name, n); err != nil {
 					return err

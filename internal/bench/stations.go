@@ -52,7 +52,8 @@ func (call span) split(asked []exchange, quorum int) (s stations, ok bool) {
 	if decided > call.ended {
 		return s, false
 	}
-	asked = slices.SortedFunc(slices.Values(asked), func(a, b exchange) int { return int(a.written.begun - b.written.begun) })
+	asked = slices.SortedFunc(slices.Values(asked),
+		func(a, b exchange) int { return int(a.written.begun - b.written.begun) })
 	at := asked[0].written.begun
 	s.call = at - call.begun
 	for _, x := range asked {
@@ -108,7 +109,8 @@ func whereTime(n int) bench {
 	s := scenario{Nodes: n, Clients: 1}
 	return bench{
 		Name: "stations/" + strconv.Itoa(n), Group: "stations", X: float64(n), Title: s.title(),
-		Show: []string{report.ToFirstWrite, report.InWrites, report.BetweenWrites, report.ToAnswer, report.InScript, report.ToReturn, report.InAll},
+		Show: []string{report.ToFirstWrite, report.InWrites, report.BetweenWrites, report.ToAnswer, report.InScript,
+			report.ToReturn, report.InAll},
 		open: func(ctx context.Context, st *stage) error {
 			nodes, err := st.start(n)
 			if err != nil {
@@ -120,14 +122,17 @@ func whereTime(n int) bench {
 			// One turn measures all sides.
 			var last map[string]report.Figures
 			for _, name := range []string{lockSide, lockP90, unlockSide, unlockP90} {
-				st.sides = append(st.sides, side{name, func(ctx context.Context, d time.Duration) (_ report.Figures, err error) {
-					if name == lockSide {
-						last, err = watchCalls(ctx, nodes, d)
-					}
-					return last[name], err
-				}})
+				st.sides = append(st.sides, side{name,
+					func(ctx context.Context, d time.Duration) (_ report.Figures, err error) {
+						if name == lockSide {
+							last, err = watchCalls(ctx, nodes, d)
+						}
+						return last[name], err
+					}})
 			}
-			st.profile = func(ctx context.Context, d time.Duration) ([]report.Frame, error) { return s.flame(ctx, nodes, d) }
+			st.profile = func(ctx context.Context, d time.Duration) ([]report.Frame, error) {
+				return s.flame(ctx, nodes, d)
+			}
 			return nil
 		},
 	}
@@ -192,7 +197,8 @@ func bootstrap(ctx context.Context, n servers.Nodes) error {
 // lockTapped makes one caller lock and unlock for d, and returns when each call
 // began and ended. The nodes must already vote. When it returns, all
 // connections are closed.
-func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
+func lockTapped(ctx context.Context, n servers.Nodes, t *tap,
+	d time.Duration) (inScripts map[string]float64, locks, unlocks []span, err error) {
 	clients := lo.Map(n.Ways, func(addr string, _ int) redis.UniversalClient {
 		return redis.NewClient(&redis.Options{Addr: addr, Dialer: t.dial})
 	})
@@ -201,7 +207,8 @@ func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (
 			err = errors.Join(err, c.Close())
 		}
 	}()
-	q, err := quorate.New(clients, quorate.WithTTL(libraries.TTL), quorate.WithLogger(slog.New(slog.DiscardHandler)))
+	q, err := quorate.New(clients, quorate.WithTTL(libraries.TTL),
+		quorate.WithLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -231,7 +238,8 @@ func lockTapped(ctx context.Context, n servers.Nodes, t *tap, d time.Duration) (
 // scriptTimes returns how many microseconds a node spends in a script on
 // average. The node's counters do not distinguish scripts, so locks and unlocks
 // are done in separate groups here.
-func scriptTimes(ctx context.Context, n servers.Nodes, c libraries.Client, d time.Duration) (map[string]float64, error) {
+func scriptTimes(ctx context.Context, n servers.Nodes, c libraries.Client,
+	d time.Duration) (map[string]float64, error) {
 	const many = 16
 	var ms []libraries.Locker
 	for i := range many {
@@ -259,5 +267,6 @@ func scriptTimes(ctx context.Context, n servers.Nodes, c libraries.Client, d tim
 			return nil, err
 		}
 	}
-	return map[string]float64{lockSide: busy[lockSide] / calls[lockSide], unlockSide: busy[unlockSide] / calls[unlockSide]}, nil
+	return map[string]float64{lockSide: busy[lockSide] / calls[lockSide],
+		unlockSide: busy[unlockSide] / calls[unlockSide]}, nil
 }

@@ -30,13 +30,17 @@ func TestSplit(t *testing.T) {
 		want   stations
 	}{
 		{"one node", []exchange{asked(110, 115, 170)}, 1, stations{call: 10, writes: 5, wait: 55, back: 30}},
-		{"the third of five decides", []exchange{asked(110, 115, 190), asked(116, 120, 150), asked(120, 125, 140), asked(125, 126, 0), asked(126, 130, 160)}, 3,
+		{"the third of five decides", []exchange{asked(110, 115, 190), asked(116, 120, 150), asked(120, 125, 140),
+			asked(125, 126, 0), asked(126, 130, 160)}, 3,
 			stations{call: 10, writes: 19, between: 1, wait: 30, back: 40}},
-		{"it comes before the last write has ended", []exchange{asked(110, 120, 125), asked(121, 130, 135), asked(140, 150, 0)}, 2,
+		{"it comes before the last write has ended",
+			[]exchange{asked(110, 120, 125), asked(121, 130, 135), asked(140, 150, 0)}, 2,
 			stations{call: 10, writes: 29, between: 11, wait: 0, back: 50}},
-		{"writes at the same time count once", []exchange{asked(112, 120, 150), asked(110, 115, 150), asked(113, 114, 150)}, 2,
+		{"writes at the same time count once",
+			[]exchange{asked(112, 120, 150), asked(110, 115, 150), asked(113, 114, 150)}, 2,
 			stations{call: 10, writes: 10, wait: 30, back: 50}},
-		{"a write ends after the call", []exchange{asked(110, 120, 150), asked(120, 130, 150), asked(130, 230, 0)}, 2,
+		{"a write ends after the call", []exchange{asked(110, 120, 150), asked(120, 130, 150), asked(130, 230, 0)},
+			2,
 			stations{call: 10, writes: 90}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -88,9 +92,11 @@ func TestStationsAddUp(t *testing.T) {
 func TestDivide(t *testing.T) {
 	calls := []span{{100, 200}, {200, 300}, {300, 400}, {400, 500}, {500, 600}}
 	all := divide(calls, [][]exchange{
-		{asked(50, 60, 70), asked(110, 111, 120), asked(220, 221, 230), asked(230, 231, 240), asked(320, 321, 330), asked(440, 441, 450), asked(550, 551, 560)},
+		{asked(50, 60, 70), asked(110, 111, 120), asked(220, 221, 230), asked(230, 231, 240), asked(320, 321, 330),
+			asked(440, 441, 450), asked(550, 551, 560)},
 		{asked(120, 121, 130), asked(210, 211, 230), asked(410, 411, 420), asked(550, 551, 560)},
-		{asked(130, 131, 240), asked(230, 231, 240), asked(310, 311, 320), asked(430, 431, 460), asked(550, 551, 560)},
+		{asked(130, 131, 240), asked(230, 231, 240), asked(310, 311, 320),
+			asked(430, 431, 460), asked(550, 551, 560)},
 		{asked(590, 591, 0)}, // a connection beside them, for something else
 	}, 3)
 	require.Equal(t, []stations{

@@ -70,7 +70,8 @@ func (e *Exchange) Decided(c *nodeset.Configuration) {
 	if e.follow = 0; e.config != nil && c.Stage == nodeset.Stable && vacates(c, e.config) { //mutant:RuleExchangeFollow
 		e.follow = max(e.config.Guard(), c.Guard()) / 2
 	}
-	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0, 0, make([]exchanging, len(c.Members))
+	e.config, e.read, e.sent, e.moved, e.began, e.nodes = c, false, false, 0,
+		0, make([]exchanging, len(c.Members))
 	e.NoteBegun(c)
 }
 
@@ -201,7 +202,8 @@ func (e *Exchange) lose(now protocol.Time) {
 
 // Awaits reports whether a member is entering and does not answer.
 func (e *Exchange) Awaits(member int) bool {
-	return e.config.Stage != nodeset.Stable && e.config.Members[member].Role == nodeset.Enters && e.nodes[member].silent != 0
+	return e.config.Stage != nodeset.Stable && e.config.Members[member].Role == nodeset.Enters &&
+		e.nodes[member].silent != 0
 }
 
 // GaveUp returns the member because of which the change was given up, and for
@@ -313,5 +315,6 @@ func (e *Exchange) learnt() bool {
 // have had the time to follow. Then a second change may begin, and the removed
 // servers may be stopped.
 func (e *Exchange) Over() bool {
-	return e.config != nil && e.config.Stage == nodeset.Stable && e.follow == 0 && e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved })
+	return e.config != nil && e.config.Stage == nodeset.Stable && e.follow == 0 &&
+		e.majority(nodeset.Enters, func(n *exchanging) bool { return n.moved })
 }

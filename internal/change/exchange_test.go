@@ -54,15 +54,23 @@ func TestOutcomeOfAnExchange(t *testing.T) {
 		moved   []int
 		outcome change.ExchangeOutcome
 	}{
-		"one member of three serves the new set":     {change.Exchange{Goal: goal}, done, []int{0}, change.ExchangeGoesOn},
-		"two do":                                     {change.Exchange{Goal: goal}, done, []int{0, 2}, change.ExchangeDone},
-		"it was finished before it was given up":     {change.Exchange{Goal: goal, Undo: true}, done, []int{0, 2}, change.ExchangeDone},
-		"nothing was under way":                      {change.Exchange{}, set, []int{0, 1}, change.ExchangeDone},
-		"the change has not begun":                   {change.Exchange{Goal: goal}, set, []int{0, 1}, change.ExchangeGoesOn},
-		"it was given up before it has begun":        {change.Exchange{Goal: goal, Undo: true}, set, []int{0, 1}, change.ExchangeUndone},
-		"a change of another set makes no sense":     {change.Exchange{Goal: change.Goal{Remove: []string{"A", "B", "C"}}}, set, []int{0, 1}, change.ExchangeUnfit},
-		"that is not said before the set is served":  {change.Exchange{Goal: change.Goal{Remove: []string{"A", "B", "C"}}}, set, []int{0}, change.ExchangeGoesOn},
-		"what is under way is ended, and is not yet": {change.Exchange{}, change.Begin(set, goal, ballot(2)), []int{0, 1, 2, 3}, change.ExchangeGoesOn},
+		"one member of three serves the new set": {change.Exchange{Goal: goal}, done,
+			[]int{0}, change.ExchangeGoesOn},
+		"two do": {change.Exchange{Goal: goal}, done,
+			[]int{0, 2}, change.ExchangeDone},
+		"it was finished before it was given up": {change.Exchange{Goal: goal, Undo: true},
+			done, []int{0, 2}, change.ExchangeDone},
+		"nothing was under way": {change.Exchange{}, set, []int{0, 1}, change.ExchangeDone},
+		"the change has not begun": {change.Exchange{Goal: goal}, set,
+			[]int{0, 1}, change.ExchangeGoesOn},
+		"it was given up before it has begun": {change.Exchange{Goal: goal, Undo: true},
+			set, []int{0, 1}, change.ExchangeUndone},
+		"a change of another set makes no sense": {change.Exchange{Goal: change.Goal{Remove: []string{"A",
+			"B", "C"}}}, set, []int{0, 1}, change.ExchangeUnfit},
+		"that is not said before the set is served": {change.Exchange{Goal: change.Goal{Remove: []string{"A",
+			"B", "C"}}}, set, []int{0}, change.ExchangeGoesOn},
+		"what is under way is ended, and is not yet": {change.Exchange{}, change.Begin(set, goal, ballot(2)),
+			[]int{0, 1, 2, 3}, change.ExchangeGoesOn},
 	} {
 		assert.Equal(t, of.outcome, decided(of.e, 1, of.c, of.moved...).Outcome(), what)
 	}
@@ -248,7 +256,8 @@ func TestWhichMembersCountForTheNext(t *testing.T) {
 	}
 	e := decided(change.Exchange{}, 1, learning, 1)
 	e.Looked(1, true, true)
-	assert.False(t, e.Next(protocol.Time(2*exchangeWait)), "the set of before has not moved: D has not learnt from it")
+	assert.False(t, e.Next(protocol.Time(2*exchangeWait)),
+		"the set of before has not moved: D has not learnt from it")
 }
 
 // A new node that answers again is not given up, and without Patience no node

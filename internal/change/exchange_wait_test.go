@@ -62,7 +62,8 @@ func staysMoved(t assert.TestingT) {
 func TestAMajorityServesAtOneMoment(t *testing.T) {
 	t.Parallel()
 	staysMoved(t)
-	e := decided(change.Exchange{}, 1, change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3)), 0, 1, 3)
+	e := decided(change.Exchange{},
+		1, change.Join(change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), ballot(3)), 0, 1, 3)
 	for i := range 4 {
 		e.Looked(i, true, true)
 	}
@@ -99,7 +100,8 @@ func TestTheWaitBeginsWithTheSetOfBefore(t *testing.T) {
 	assert.False(t, e.Next(at(2*exchangeWait)), "nothing is under way")
 	assert.Equal(t, exchangeWait, e.Left(at(exchangeWait)))
 
-	learning := decided(change.Exchange{}, now, change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), 0, 1)
+	learning := decided(change.Exchange{}, now,
+		change.Begin(setOf(1, "A", "B", "C"), entering("D", "C"), ballot(2)), 0, 1)
 	assert.Equal(t, exchangeWait, learning.Left(at(time.Second)), "it has not begun while D learns")
 }
 

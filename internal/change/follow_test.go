@@ -14,7 +14,8 @@ import (
 
 // replaced is the set ABC of which C is being replaced by D.
 func replaced(set *nodeset.Configuration) (learning, joint, done *nodeset.Configuration) {
-	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
+	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}},
+		Remove: []string{"C"}}, ballot(2))
 	joint = change.Join(learning, ballot(3))
 	return learning, joint, change.Finish(joint, ballot(4))
 }
@@ -41,14 +42,15 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	set := setOf(1, "A", "B", "C")
 	d := nodeset.Member{Identity: "new", Addr: "D"}
 	for name, ch := range map[string]change.Goal{
-		"nothing":                      {},
-		"a node that is a member":      {Add: []nodeset.Member{{Identity: "new", Addr: "A"}}},
-		"an identity of a member":      {Add: []nodeset.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
-		"a node that is no member":     {Remove: []string{"D"}},
-		"no node is left":              {Remove: []string{"A", "B", "C"}},
-		"one address twice":            {Add: []nodeset.Member{d, {Identity: "newer", Addr: "D"}}},
-		"an address of no word":        {Add: []nodeset.Member{{Identity: "new", Addr: "D\u00a0E"}}},
-		"one address for two":          {Move: []nodeset.Member{{Identity: set.Members[0].Identity, Addr: "D"}, {Identity: set.Members[1].Identity, Addr: "D"}}},
+		"nothing":                  {},
+		"a node that is a member":  {Add: []nodeset.Member{{Identity: "new", Addr: "A"}}},
+		"an identity of a member":  {Add: []nodeset.Member{{Identity: set.Members[1].Identity, Addr: "D"}}},
+		"a node that is no member": {Remove: []string{"D"}},
+		"no node is left":          {Remove: []string{"A", "B", "C"}},
+		"one address twice":        {Add: []nodeset.Member{d, {Identity: "newer", Addr: "D"}}},
+		"an address of no word":    {Add: []nodeset.Member{{Identity: "new", Addr: "D\u00a0E"}}},
+		"one address for two": {Move: []nodeset.Member{{Identity: set.Members[0].Identity, Addr: "D"},
+			{Identity: set.Members[1].Identity, Addr: "D"}}},
 		"no node is left, named twice": {Remove: []string{"A", "B", "C", "A"}},
 		"a node that comes and goes":   {Add: []nodeset.Member{d}, Remove: []string{"D"}},
 	} {
@@ -56,7 +58,8 @@ func TestAChangeThatMakesNoSenseIsRefused(t *testing.T) {
 	}
 	assert.True(t, change.Fits(set, change.Goal{Add: []nodeset.Member{d}, Remove: []string{"C"}}))
 	learning, _, _ := replaced(set)
-	assert.False(t, change.Fits(learning, change.Goal{Remove: []string{"A"}}), "a second change begins after the first")
+	assert.False(t, change.Fits(learning, change.Goal{Remove: []string{"A"}}),
+		"a second change begins after the first")
 }
 
 // A member gets one more address, or one alone. Only a change that takes an
@@ -80,8 +83,10 @@ func TestAddressesOfAMember(t *testing.T) {
 	assert.Equal(t, []string{"A", "A2"}, two.Members[0].All())
 	assert.Equal(t, nodeset.Stable, two.Stage)
 	assert.Zero(t, follow, "nothing is waited for")
-	assert.False(t, change.Fits(two, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "A2"}}}), "it is a member's")
-	assert.False(t, change.Fits(two, change.Goal{Move: []nodeset.Member{{Identity: two.Members[1].Identity, Addr: "A2"}}, Keep: true}))
+	assert.False(t, change.Fits(two, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "A2"}}}),
+		"it is a member's")
+	assert.False(t, change.Fits(two,
+		change.Goal{Move: []nodeset.Member{{Identity: two.Members[1].Identity, Addr: "A2"}}, Keep: true}))
 
 	one, follow := goes(two, add(two, "A2", false))
 	assert.Equal(t, []string{"A2"}, one.Members[0].All())
@@ -108,7 +113,8 @@ func TestQuorumsOfAnExchange(t *testing.T) {
 // caught up and does not answer any more.
 func countsSilent(t assert.TestingT) {
 	set := setOf(1, "A")
-	joint := change.Join(change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}}, Remove: []string{"A"}}, ballot(2)), ballot(3))
+	joint := change.Join(change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}},
+		Remove: []string{"A"}}, ballot(2)), ballot(3))
 	e := change.Exchange{}
 	e.Decided(joint)
 	for i := range 2 {

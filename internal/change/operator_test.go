@@ -42,8 +42,10 @@ const nodeTimeout = 500 * time.Millisecond
 
 func newCall(t assert.TestingT, c *nodeset.Configuration, goal change.Goal) *call {
 	o := &call{
-		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{}, disk: change.Persistence{Known: true, Saved: true}, limit: protocol.Never,
-		Operator: &change.Operator{Exchange: change.Exchange{Goal: goal}, TTL: 8 * time.Second, NodeTimeout: nodeTimeout, Fanout: lease.NewFanout(0)},
+		t: t, now: 1, c: c, silent: map[string]bool{}, refuse: map[string]bool{},
+		disk: change.Persistence{Known: true, Saved: true}, limit: protocol.Never,
+		Operator: &change.Operator{Exchange: change.Exchange{Goal: goal}, TTL: 8 * time.Second,
+			NodeTimeout: nodeTimeout, Fanout: lease.NewFanout(0)},
 	}
 	o.next, _ = iter.Pull(func(yield func(struct{}) bool) {
 		o.yield = yield

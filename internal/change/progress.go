@@ -59,7 +59,8 @@ const (
 // yet. guard is the longest guard time of a node that enters. A new node that
 // does not answer comes before all else: an operator can start it. The rest
 // passes with time.
-func (e *Exchange) progress(now protocol.Time, next *nodeset.Configuration, guard time.Duration) OperatorProgress {
+func (e *Exchange) progress(now protocol.Time, next *nodeset.Configuration,
+	guard time.Duration) OperatorProgress {
 	p, enters := OperatorProgress{Config: e.config}, false
 	for k, m := range e.config.Members {
 		if enters = enters || m.Role == nodeset.Enters; e.Awaits(k) {

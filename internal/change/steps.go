@@ -152,7 +152,8 @@ func end(c *nodeset.Configuration, b nodeset.Ballot, without nodeset.Role) *node
 // decides what follows o. A client may know that member only by this address.
 func vacates(c *nodeset.Configuration, o *nodeset.Configuration) bool {
 	gone := func(addr string) bool { return c.Place(addr) < 0 }
-	return slices.ContainsFunc(o.Members, func(m nodeset.Member) bool { return m.Role != nodeset.Enters && slices.ContainsFunc(m.All(), gone) })
+	return slices.ContainsFunc(o.Members,
+		func(m nodeset.Member) bool { return m.Role != nodeset.Enters && slices.ContainsFunc(m.All(), gone) })
 }
 
 // has reports whether the change ch is the one under way or, without underWay,
@@ -169,7 +170,8 @@ func has(c *nodeset.Configuration, ch Goal, underWay bool) bool {
 		}
 	}
 	for _, m := range ch.Move {
-		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity || !ch.Keep && len(c.Members[at].Also) > 0 {
+		if at := c.Place(m.Addr); at < 0 || c.Members[at].Identity != m.Identity ||
+			!ch.Keep && len(c.Members[at].Also) > 0 {
 			return false
 		}
 	}

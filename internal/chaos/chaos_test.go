@@ -135,7 +135,8 @@ func TestFlags(t *testing.T) {
 	assert.Equal(t, 5, s.plans[1].Nodes)
 	assert.Equal(t, []string{"mutex"}, s.plans[1].Work)
 	assert.Contains(t, s.plans[1].Tracks, nemesis.MemberTrack)
-	assert.ElementsMatch(t, lo.Without(nemesis.AllTracks(), "drift", "misuse", "overlap", "parted"), s.plans[1].Tracks, "all tracks at once")
+	assert.ElementsMatch(t, lo.Without(nemesis.AllTracks(), "drift", "misuse", "overlap", "parted"),
+		s.plans[1].Tracks, "all tracks at once")
 	s, err = parse([]string{"-nodes", "1,3"})
 	require.NoError(t, err)
 	assert.NotContains(t, s.plans[0].Work, "once", "it is forgotten with the only node's data")
@@ -143,9 +144,12 @@ func TestFlags(t *testing.T) {
 	assert.Contains(t, s.plans[1].Work, "once")
 	s, err = parse([]string{"-control", "redsync"})
 	require.NoError(t, err)
-	assert.Equal(t, lo.Without(nemesis.TrackNames, nemesis.MemberTrack), s.plans[0].Tracks, "a redsync client follows no set")
+	assert.Equal(t, lo.Without(nemesis.TrackNames, nemesis.MemberTrack), s.plans[0].Tracks,
+		"a redsync client follows no set")
 	for _, wrong := range [][]string{
-		{"-nodes", "x"}, {"-nodes", "2"}, {"-nodes", "1", "-work", "once"}, {"-tracks", "boats"}, {"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"}, {"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
+		{"-nodes", "x"}, {"-nodes", "2"}, {"-nodes", "1", "-work", "once"}, {"-tracks", "boats"},
+		{"-work", "knitting"}, {"-control", "x"}, {"-store", "tape"}, {"-for", "-1s"}, {"-nonsense"},
+		{"-simulated", "chaos_test.go"}, {"-simulated", "none"}, {"-report", "doc.go"}, {"-report", "none"},
 	} {
 		_, err := parse(wrong)
 		assert.Error(t, err, "%v", wrong)

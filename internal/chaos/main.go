@@ -43,24 +43,34 @@ func parse(args []string) (settings, error) {
 	var s settings
 	p := defaults()
 	f := flag.NewFlagSet("chaos", flag.ContinueOnError)
-	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 1,3,5; one server has no exchanges, no clock that jumps, and no once")
+	nodes := f.String("nodes", "3", "how many servers, and a run for each of several: 1,3,5; one server has no "+
+		"exchanges, no clock that jumps, and no once")
 	work := f.String("work", strings.Join(p.Work, ","), "what the clients do")
-	tracks := f.String("tracks", strings.Join(p.Tracks, ","), "what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
-	control := f.String("control", client.ControlNone, "what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
-		"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under the same faults; rival, rivals that lock other keys; "+client.RuleHelp)
+	tracks := f.String("tracks", strings.Join(p.Tracks, ","),
+		"what is broken; besides, drift is a part of clocks, and misuse what the library does not bear")
+	control := f.String("control", client.ControlNone,
+		"what to run, and a run for each of several: none, the library itself; or a control that must fail, "+
+			"for a minute at the most: unfenced, a resource without tokens while clients are stopped; redsync, under "+
+			"the same faults; rival, rivals that lock other keys; "+client.RuleHelp)
 	f.DurationVar(&p.For, "for", p.For, "how long each run has faults")
 	f.DurationVar(&p.Calm, "calm", p.Calm, "how long each liveness phase lasts")
 	f.DurationVar(&p.Pace, "pace", p.Pace, "average time between two faults of a track")
 	f.Uint64Var(&p.Seed, "seed", p.Seed, "which faults, and in which order")
 	f.StringVar(&p.Store, "store", p.Store, "how servers keep their data: memory, everysec, always, or mixed")
 	f.IntVar(&p.Clients, "clients", p.Clients, "how many client processes")
-	f.IntVar(&p.Rivals, "rivals", p.Rivals, "how many processes lock the names of mutexes and elections by redsync meanwhile")
+	f.IntVar(&p.Rivals, "rivals", p.Rivals,
+		"how many processes lock the names of mutexes and elections by redsync meanwhile")
 	f.Float64Var(&p.Rate, "rate", p.Rate, "operations per second that each goroutine of a client tries for")
 	f.DurationVar(&p.Hold, "hold", p.Hold, "most holds are shorter than this")
-	f.DurationVar(&p.Bound, "bound", p.Bound, "how long a wait may last when all is well; more on a machine that is busy with other things")
-	f.Float64Var(&p.MinRate, "min", p.MinRate, "holds per second of each kind of work, below which a run says nothing")
-	f.StringVar(&s.report, "report", "", "put a report into this Markdown file, between its lines <!-- chaos: begin --> and <!-- chaos: end -->")
-	simulated := f.String("simulated", "", "a file of what the simulator has printed, for the report: go test -v ./internal/sim -run TestSchedules -seeds=N")
+	f.DurationVar(&p.Bound, "bound", p.Bound,
+		"how long a wait may last when all is well; more on a machine that is busy with other things")
+	f.Float64Var(&p.MinRate, "min", p.MinRate,
+		"holds per second of each kind of work, below which a run says nothing")
+	f.StringVar(&s.report, "report", "",
+		"put a report into this Markdown file, between its lines <!-- chaos: begin --> and <!-- chaos: end -->")
+	simulated := f.String("simulated", "",
+		"a file of what the simulator has printed, for the report: go test -v ./internal/sim -run TestSchedules "+
+			"-seeds=N")
 	if err := f.Parse(args); err != nil {
 		return s, err
 	}

@@ -35,7 +35,8 @@ func defaults() plan {
 	const ttl = time.Second
 	return plan{
 		Plan: nemesis.Plan{
-			Nodes: 3, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"}, Seed: 1,
+			Nodes: 3, Clients: 4, Rivals: 1, Work: []string{"mutex", "rwmutex", "semaphore", "leader", "once"},
+			Seed: 1,
 			Pace: 2 * time.Second, Tracks: nemesis.TrackNames,
 			TTL: ttl, Guard: 2*ttl + 2*nemesis.Skew, // the shortest guard time for that skew
 		},
@@ -103,17 +104,20 @@ func (p *plan) check() error {
 	}
 	for _, t := range p.Tracks {
 		if !slices.Contains(nemesis.AllTracks(), t) {
-			return fmt.Errorf("-tracks %s: there are %s, drift, misuse, overlap and parted", t, strings.Join(nemesis.TrackNames, ", "))
+			return fmt.Errorf("-tracks %s: there are %s, drift, misuse, overlap and parted",
+				t, strings.Join(nemesis.TrackNames, ", "))
 		}
 	}
 	if !slices.Contains([]string{fleet.InMemory, fleet.Everysec, fleet.Always, fleet.Mixed}, p.Store) {
-		return fmt.Errorf("-store %s: there are %s, %s, %s and %s", p.Store, fleet.InMemory, fleet.Everysec, fleet.Always, fleet.Mixed)
+		return fmt.Errorf("-store %s: there are %s, %s, %s and %s", p.Store, fleet.InMemory,
+			fleet.Everysec, fleet.Always, fleet.Mixed)
 	}
 	if len(lo.Intersect(p.Work, []string{"mutex", "leader"})) == 0 {
 		p.Rivals = 0 // there is nothing for a rival to lock
 	}
 	if p.Nodes < 3 && p.Nodes != 1 || p.Clients < 2 || p.Rivals < 0 || p.For <= 0 || p.Pace <= 0 {
-		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: 1 node, or at least 3, 2 clients and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
+		return fmt.Errorf("-nodes %d -clients %d -rivals %d -for %v -pace %v: 1 node, or at least 3, 2 clients "+
+			"and some time", p.Nodes, p.Clients, p.Rivals, p.For, p.Pace)
 	}
 	return nil
 }
@@ -132,7 +136,8 @@ func (p *plan) judged() []judge.Work {
 }
 
 func (p *plan) String() string {
-	text := fmt.Sprintf("nodes: %d (%s), %d clients, %s, seed %d", p.Nodes, p.Store, p.Clients, strings.Join(p.Work, " "), p.Seed)
+	text := fmt.Sprintf("nodes: %d (%s), %d clients, %s, seed %d", p.Nodes, p.Store, p.Clients,
+		strings.Join(p.Work, " "), p.Seed)
 	if p.Control != "" {
 		text = "control " + p.Control + ": " + text
 	}

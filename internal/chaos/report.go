@@ -20,16 +20,20 @@ import (
 // print writes the result of a run to the terminal.
 func (r *result) print(out io.Writer) {
 	h := r.History
-	fmt.Fprintf(out, "%d operations of %d client lives, holds per second under faults: %s; %d reads, %d writes and %d refusals at the resource\n",
+	fmt.Fprintf(out, "%d operations of %d client lives, holds per second under faults: %s; %d reads, %d writes "+
+		"and %d refusals at the resource\n",
 		len(h.Ops), h.Lives, r.rates(), r.Resource.Reads, r.Resource.Writes, r.Resource.Refused)
-	fmt.Fprintf(out, "models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; %d claims lost their place when all was well; %d clients closed before every node had confirmed\n",
+	fmt.Fprintf(out,
+		"models: %d steps in %d histories, %d undecided, %v; longest wait %v when all was well, %v under faults; "+
+			"%d claims lost their place when all was well; %d clients closed before every node had confirmed\n",
 		r.Models.Operations, r.Models.Histories, r.Models.Unknown, r.Models.Took.Round(time.Millisecond),
 		r.Waits.Calm.Round(time.Millisecond), r.Waits.Faulty.Round(time.Millisecond), r.Waits.Restarted,
 		h.Late)
 	if slices.Contains(r.Plan.Work, "once") {
 		fmt.Fprintf(out, "once: %s\n", r.Once)
 	}
-	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while their client slept\n", r.Pushes, r.Pieces, r.Ended)
+	fmt.Fprintf(out, "%d pushes and %d pieces of requests and answers came late; %d connections ended while "+
+		"their client slept\n", r.Pushes, r.Pieces, r.Ended)
 	fmt.Fprintf(out, "clocks of a majority of the servers: off by %v at most\n", r.Apart)
 	fmt.Fprintf(out, "%s: %v\n", rivalRow, r.Rivals)
 	fmt.Fprintf(out, "%d times a node that lost its data was repaired\n", r.Repairs)
@@ -37,7 +41,9 @@ func (r *result) print(out io.Writer) {
 		fmt.Fprintf(out, "exchanges done, failed; operators killed; copies offered: %v\n", r.Exchanges)
 	}
 	if r.Excused > 0 {
-		fmt.Fprintf(out, "%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused, fleet.Prompt)
+		fmt.Fprintf(out,
+			"%d violations of liveness are excused: no quorum of servers answered the harness within %v\n", r.Excused,
+			fleet.Prompt)
 	}
 	for _, c := range r.faultCounts() {
 		fmt.Fprintf(out, "  %4d  %s%s\n", c.done, c.kind, c.rest())
@@ -126,20 +132,23 @@ func (r *result) harm() string {
 					judge.BesideRival)
 			}), r.Rivals.Holds)
 	}
-	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their lease), %d holds beyond the capacity in %d",
+	return fmt.Sprintf("%d violations; %d lost updates in %d writes (%d by clients that slept through their "+
+		"lease), %d holds beyond the capacity in %d",
 		len(r.Violations), len(r.Resource.Corrupt), r.Resource.Writes, slept, len(r.tooMany()),
 		lo.CountBy(r.History.Ops, func(o *judge.Operation) bool { return o.Begin > 0 }))
 }
 
 // rivalRow labels the numbers of judge.RivalStats.
-const rivalRow = "holds of rivals; with no loss of memory before them; with a list that the set had outgrown; overlaps that a loss excuses"
+const rivalRow = "holds of rivals; with no loss of memory before them; with a list that the set had " +
+	"outgrown; overlaps that a loss excuses"
 
 // markdown returns the report on the runs, and on the simulator if there is
 // one.
 func markdown(results []*result, simulator string) string {
 	var b strings.Builder
 	first := results[0]
-	fmt.Fprintf(&b, "%s, Redis %s, %s on %s/%s with %d processors. The ttl is %v, the guard time %v.\n", first.Began.Format(time.DateOnly), first.Redis,
+	fmt.Fprintf(&b, "%s, Redis %s, %s on %s/%s with %d processors. The ttl is %v, the guard time %v.\n",
+		first.Began.Format(time.DateOnly), first.Redis,
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), first.Plan.TTL, first.Plan.Guard)
 	b.WriteString("\n| | " + strings.Join(lo.Map(results,
 		func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
@@ -164,27 +173,45 @@ func markdown(results []*result, simulator string) string {
 	row("writes to the resource", func(r *result) string { return count(r.Resource.Writes) })
 	row("requests refused by their token", func(r *result) string { return count(r.Resource.Refused) })
 	row("steps checked against models", func(r *result) string { return count(r.Models.Operations) })
-	row("histories, of which undecided in time", func(r *result) string { return fmt.Sprintf("%d, %d", r.Models.Histories, r.Models.Unknown) })
-	row("rounds of once, of which done", func(r *result) string { return fmt.Sprintf("%d, %d", r.Once.Rounds, r.Once.Done) })
+	row("histories, of which undecided in time",
+		func(r *result) string { return fmt.Sprintf("%d, %d", r.Models.Histories, r.Models.Unknown) })
+	row("rounds of once, of which done",
+		func(r *result) string { return fmt.Sprintf("%d, %d", r.Once.Rounds, r.Once.Done) })
 	row("runs, completed, of which after another of the round", func(r *result) string {
 		return fmt.Sprintf("%d, %d, %d", r.Once.Runs, r.Once.Completed, r.Once.Repeated)
 	})
 	row("answers of Status", func(r *result) string { return count(r.Once.Told) })
 	row("times a node that lost its data was repaired", func(r *result) string { return count(r.Repairs) })
-	row("exchanges done, failed; operators killed; copies offered", func(r *result) string { return r.Exchanges.String() })
+	row("exchanges done, failed; operators killed; copies offered",
+		func(r *result) string { return r.Exchanges.String() })
 	row("answers about the leader", func(r *result) string {
 		return count(lo.CountBy(r.History.Told, func(s judge.Sighting) bool { return s.Kind == "leader" }))
 	})
-	row("pushes that came late; pieces of requests and answers", func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
+	row("pushes that came late; pieces of requests and answers",
+		func(r *result) string { return fmt.Sprintf("%d; %d", r.Pushes, r.Pieces) })
 	row("connections ended while their client slept", func(r *result) string { return fmt.Sprint(r.Ended) })
-	row("the most that the clocks of a majority of the servers were off", func(r *result) string { return r.Apart.String() })
+	row("the most that the clocks of a majority of the servers were off",
+		func(r *result) string { return r.Apart.String() })
 	row(rivalRow, func(r *result) string { return r.Rivals.String() })
-	row("longest wait when all was well", func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
-	row("longest wait under faults", func(r *result) string { return r.Waits.Faulty.Round(time.Millisecond).String() })
-	row("waits given up after "+client.Patience.String(), func(r *result) string { return count(r.Waits.GaveUp) })
-	row("clients that closed before every node had confirmed", func(r *result) string { return count(r.History.Late) })
+	row("longest wait when all was well",
+		func(r *result) string { return r.Waits.Calm.Round(time.Millisecond).String() })
+	row("longest wait under faults", func(r *result) string {
+		return r.Waits.Faulty.Round(time.Millisecond).String()
+	})
+	row("waits given up after "+client.Patience.String(),
+		func(r *result) string { return count(r.Waits.GaveUp) })
+	row("clients that closed before every node had confirmed",
+		func(r *result) string { return count(r.History.Late) })
 	row("**violations**", func(r *result) string { return r.verdict() })
 
+	writeFaults(&b, results, row)
+	writeViolations(&b, results)
+	b.WriteString(simulator)
+	return b.String()
+}
+
+// writeFaults writes how often each kind of fault was done in each run.
+func writeFaults(b *strings.Builder, results []*result, row func(string, func(*result) string)) {
 	b.WriteString("\n### Faults\n\n| | " + strings.Join(lo.Map(results,
 		func(r *result, _ int) string { return r.title() }), " | ") + " |\n|---|" +
 		strings.Repeat("---:|", len(results)) + "\n")
@@ -198,9 +225,6 @@ func markdown(results []*result, simulator string) string {
 			return "–"
 		})
 	}
-	writeViolations(&b, results)
-	b.WriteString(simulator)
-	return b.String()
 }
 
 // writeViolations writes the first violations of each run that has any.
@@ -230,7 +254,8 @@ func around(file string) (before, after string, err error) {
 	before, rest, begun := strings.Cut(string(text), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !begun || !ended {
-		return "", "", fmt.Errorf("%s has no place for a report: the lines %q and %q", file, strings.TrimSpace(begin), end)
+		return "", "", fmt.Errorf("%s has no place for a report: the lines %q and %q",
+			file, strings.TrimSpace(begin), end)
 	}
 	return before, after, nil
 }

@@ -64,7 +64,8 @@ var errBusy = errors.New("too little has been done")
 // breaks no rule, or if there were more faults than the protocol tolerates.
 func (r *result) enough() error {
 	if r.Apart > nemesis.Skew/2 {
-		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is tolerated", r.Apart, nemesis.Skew/2)
+		return fmt.Errorf("the clocks of a majority of the servers were off by %v, and only %v is tolerated",
+			r.Apart, nemesis.Skew/2)
 	}
 	held := lo.CountValuesBy(lo.Filter(r.History.Ops, func(o *judge.Operation, _ int) bool {
 		return o.Begin > 0 && o.Phase == judge.UnderFaults
@@ -73,11 +74,13 @@ func (r *result) enough() error {
 	for _, kind := range r.Plan.Work {
 		rate := float64(held[kind]) / r.Plan.For.Seconds()
 		if r.Rates[kind] = rate; rate < r.Plan.MinRate {
-			return fmt.Errorf("%w: %.1f holds of %s per second, and at least %.1f are needed to show anything", errBusy, rate, kind, r.Plan.MinRate)
+			return fmt.Errorf("%w: %.1f holds of %s per second, and at least %.1f are needed to show anything",
+				errBusy, rate, kind, r.Plan.MinRate)
 		}
 	}
 	if r.Excused > 0 {
-		return fmt.Errorf("%w: for %d findings no quorum of servers answered the harness within %v", errBusy, r.Excused, fleet.Prompt)
+		return fmt.Errorf("%w: for %d findings no quorum of servers answered the harness within %v",
+			errBusy, r.Excused, fleet.Prompt)
 	}
 	// In less than a minute a rival may only get locks near a data loss.
 	if r.Plan.Rivals > 0 && r.Rivals.Judged == 0 && r.Plan.For >= time.Minute {

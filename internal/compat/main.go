@@ -36,7 +36,8 @@ func main() {
 
 func run(servers []string, md string) error {
 	if len(servers) == 0 {
-		return errors.New("which servers? make compat SERVER=/usr/bin/redis-server, several with blanks between them and quotes around all")
+		return errors.New("which servers? make compat SERVER=/usr/bin/redis-server, several with blanks between " +
+			"them and quotes around all")
 	}
 	var rows []row
 	failed := false
@@ -86,7 +87,8 @@ func describe(path string, said []byte) (r row, err error) {
 		r.name = strings.ToUpper(name[:1]) + name[1:]
 	}
 	if major, err := strconv.Atoi(string(words[3])); err == nil && major < oldest {
-		return r, fmt.Errorf("%s %s is too old: its scripts cannot read the clock and then write; Redis %d.0 or later is needed", r.name, r.version, oldest)
+		return r, fmt.Errorf("%s %s is too old: its scripts cannot read the clock and then write; Redis %d.0 or "+
+			"later is needed", r.name, r.version, oldest)
 	}
 	return r, nil
 }
@@ -113,8 +115,10 @@ func try(server string) (row, error) {
 	if err := os.Symlink(server, filepath.Join(dir, redistest.Binary)); err != nil {
 		return row{}, err
 	}
-	test := exec.Command("go", "test", "./internal/e2e", "-run", "^TestCompatibility$", "-count=1", "-timeout=10m", "-json")
-	test.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), suite.Variable+"=1")
+	test := exec.Command("go", "test", "./internal/e2e", "-run", "^TestCompatibility$",
+		"-count=1", "-timeout=10m", "-json")
+	test.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"),
+		suite.Variable+"=1")
 	events, ran := test.Output()
 	return r, r.read(events, ran)
 }

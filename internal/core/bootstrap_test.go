@@ -36,7 +36,8 @@ func brandNew(t *testing.T, nodes ...*redistest.Server) *Quorum {
 func recorded(t *testing.T, c *redistest.Cluster, nodes ...int) (sets []string) {
 	t.Helper()
 	for _, i := range nodes {
-		has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val())
+		has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(),
+			script.SetKey(setup.Defaults().Prefix)).Val())
 		require.True(t, ok)
 		if has.Phase == nodeset.SetRecorded && !slices.Contains(sets, string(has.Stamp())) {
 			sets = append(sets, string(has.Stamp()))
@@ -67,10 +68,12 @@ func TestBootstrapBehindAnother(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	set := setup.Defaults()
-	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute,
+		10*time.Minute, 10*time.Minute
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
+		return !slices.ContainsFunc(q.Seeds.Live(),
+			func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, c.Node(0).Stop())
 	first := make(chan error, 1)
@@ -109,10 +112,13 @@ func TestBootstrapRecordsBrandNewNodes(t *testing.T) {
 	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	require.NoError(t, opened(t, set, c.Node(2), c.Node(0), c.Node(1)).Bootstrap(within(t)))
 	assert.True(t, log.has("already recorded"))
-	require.NoError(t, brandNew(t, c.Node(0), c.Node(1), c.Node(3)).Bootstrap(within(t)), "two of this list are of one set")
+	require.NoError(t, brandNew(t, c.Node(0), c.Node(1), c.Node(3)).Bootstrap(within(t)),
+		"two of this list are of one set")
 	assert.Equal(t, sets, recorded(t, c, 0, 1, 2, 3))
-	require.NoError(t, brandNew(t, c.Node(3)).Bootstrap(within(t)), "a list without a common node is a set of its own")
-	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()}, patient())
+	require.NoError(t, brandNew(t, c.Node(3)).Bootstrap(within(t)),
+		"a list without a common node is a set of its own")
+	wrong, err := New([]redis.UniversalClient{c.Node(0).Client(), c.Node(4).Client(), c.Node(5).Client()},
+		patient())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = wrong.Close(context.Background()) })
 	require.ErrorIs(t, wrong.Bootstrap(within(t)), fault.ErrInvalid)
@@ -129,7 +135,8 @@ func TestBootstrapKeepsAGuardTimeThatRuns(t *testing.T) {
 	connected(t, q)
 	require.NoError(t, c.Node(2).Kill())
 	require.NoError(t, c.Node(2).Restart())
-	require.Eventually(t, func() bool { return len(recorded(t, c, 2)) == 1 }, time.Minute, time.Millisecond, "it gets its place back")
+	require.Eventually(t, func() bool { return len(recorded(t, c, 2)) == 1 }, time.Minute,
+		time.Millisecond, "it gets its place back")
 	require.NoError(t, q.Bootstrap(within(t)))
 	left := guardLeft(t, q)
 	assert.Equal(t, []time.Duration{0, 0}, left[:2])
@@ -161,18 +168,23 @@ func TestBootstrapEndsARecording(t *testing.T) {
 		first := brandNew(t, c.Node(0), c.Node(1), c.Node(2))
 		ballot := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 		shared := nodeset.Shared{Guard: first.Set.Guard, Retention: first.Set.Retention, Skew: first.Set.Skew}
-		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot), Now: shared, Next: shared, Last: 2}
+		conf := &nodeset.Configuration{Stamp: nodeset.StampOf(1, ballot), Origin: nodeset.StampOf(1, ballot),
+			Now: shared, Next: shared, Last: 2}
 		for i, addr := range first.Clients.List() {
-			conf.Members = append(conf.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
+			conf.Members = append(conf.Members,
+				nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 		}
 		for i := range accepted {
-			require.Eventually(t, func() bool { return first.Node(nodeset.Seed+i).Err() == nil }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return first.Node(nodeset.Seed+i).Err() == nil },
+				time.Minute, time.Millisecond)
 			for _, step := range []nodeset.RecordStep{
 				{Node: nodeset.Seed + i, Kind: nodeset.SetPromise, Ballot: ballot},
-				{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot, Identity: conf.Members[i].Identity, Config: conf},
+				{Node: nodeset.Seed + i, Kind: nodeset.SetAccept, Ballot: ballot,
+					Identity: conf.Members[i].Identity, Config: conf},
 			} {
 				require.Eventually(t, func() bool { // a busy machine may just have lost the connection
-					_, err := first.Node(step.Node).Answer(within(t), script.AppendSet(nil, first.Set.Prefix, step, peers.NewID(), ""))
+					_, err := first.Node(step.Node).Answer(within(t),
+						script.AppendSet(nil, first.Set.Prefix, step, peers.NewID(), ""))
 					return err == nil
 				}, time.Minute, time.Millisecond)
 			}
@@ -199,7 +211,8 @@ func TestBootstrapOfTwoListsAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 8 {
 		c := redistest.Start(t, 5)
-		lists := []*Quorum{brandNew(t, c.Node(0), c.Node(1), c.Node(2)), brandNew(t, c.Node(2), c.Node(3), c.Node(4))}
+		lists := []*Quorum{brandNew(t, c.Node(0), c.Node(1), c.Node(2)),
+			brandNew(t, c.Node(2), c.Node(3), c.Node(4))}
 		errs := make([]error, len(lists))
 		var all sync.WaitGroup
 		for i, q := range lists {
@@ -258,11 +271,13 @@ func TestBootstrapMeetsASetThatAnotherHasRecorded(t *testing.T) {
 	c := redistest.Start(t, 3)
 	var log logged
 	set := setup.Defaults()
-	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute,
+		10*time.Minute, 10*time.Minute
 	set.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
+		return !slices.ContainsFunc(q.Seeds.Live(),
+			func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
 	}, time.Minute, time.Millisecond)
 	set.Logger = slog.New(slog.DiscardHandler)
 	require.NoError(t, opened(t, set, c.Node(0), c.Node(1), c.Node(2)).Bootstrap(within(t)))
@@ -276,7 +291,8 @@ func TestBootstrapWhileACallWaits(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	set := setup.Defaults()
-	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute, 10*time.Minute, 10*time.Minute
+	set.TTL, set.NodeTimeout, set.Guard, set.Retention = 4*time.Minute, time.Minute,
+		10*time.Minute, 10*time.Minute
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	call := make(chan struct{})
 	go func() {
@@ -284,7 +300,8 @@ func TestBootstrapWhileACallWaits(t *testing.T) {
 		held(t, q, "n").Release()
 	}()
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(q.Seeds.Live(), func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
+		return !slices.ContainsFunc(q.Seeds.Live(),
+			func(n *peers.Node) bool { return n.Err() != nil || n.Shown() == nil })
 	}, time.Minute, time.Millisecond)
 	operator := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.NoError(t, operator.Bootstrap(within(t)))

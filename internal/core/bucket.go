@@ -61,13 +61,16 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 	}
 	// The whole protocol keeps sets of nodes in a uint32, one bit per node.
 	if len(clients) > 31 {
-		return fmt.Errorf("%w: %d nodes: at most 31 are allowed, and 3 or 5 are enough", fault.ErrInvalid, len(clients))
+		return fmt.Errorf("%w: %d nodes: at most 31 are allowed, and 3 or 5 are enough",
+			fault.ErrInvalid, len(clients))
 	}
 	if set.Development && len(clients) > 1 {
-		return fmt.Errorf("%w: ForDevelopment() is for one node, but %d are listed; remove it, or list one node", fault.ErrInvalid, len(clients))
+		return fmt.Errorf("%w: ForDevelopment() is for one node, but %d are listed; remove it, or list one node",
+			fault.ErrInvalid, len(clients))
 	}
 	if len(set.Names) > 0 && len(set.Names) != len(clients) {
-		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes", fault.ErrInvalid, len(set.Names), len(clients))
+		return fmt.Errorf("%w: WithNodeNames has %d names for %d nodes",
+			fault.ErrInvalid, len(set.Names), len(clients))
 	}
 	at := map[string]int{}
 	for i, c := range clients {
@@ -80,7 +83,8 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		case *redis.ClusterClient:
 			missing = c == nil
 		default:
-			return fmt.Errorf("%w: node %d is a %T; pass a *redis.Client (one master) or a *redis.ClusterClient (a cluster)", fault.ErrInvalid, i+1, c)
+			return fmt.Errorf("%w: node %d is a %T; pass a *redis.Client (one master) or a *redis.ClusterClient (a "+
+				"cluster)", fault.ErrInvalid, i+1, c)
 		}
 		if missing {
 			return fmt.Errorf("%w: node %d is nil", fault.ErrInvalid, i+1)
@@ -89,18 +93,21 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		// set. With it the names would be in buckets, so its locks would not
 		// exclude those of other clients of the same set.
 		if c, is := c.(*redis.ClusterClient); is && len(c.Options().Addrs) == 0 {
-			return fmt.Errorf("%w: node %d is a cluster client without addresses: set ClusterOptions.Addrs or, for a Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d is a cluster client without addresses: set ClusterOptions.Addrs or, for a "+
+				"Sentinel set, use quorate.NewFailoverClient", fault.ErrInvalid, i+1)
 		}
 		// Equal addresses are only the simplest duplicate. If two addresses
 		// lead to one server, both show the same identity once the set is
 		// recorded.
 		if single, is := setup.Single(c); is && single.Options().Addr == transport.FailoverAddr {
-			return fmt.Errorf("%w: node %d was made by redis.NewFailoverClient, which sends the password to whatever address the first Sentinel names: "+
-				"use quorate.NewFailoverClient with the same options, or pass its URL to Connect", fault.ErrInvalid, i+1)
+			return fmt.Errorf("%w: node %d was made by redis.NewFailoverClient, which sends the password to whatever "+
+				"address the first Sentinel names: use quorate.NewFailoverClient with the same options, or pass its "+
+				"URL to Connect", fault.ErrInvalid, i+1)
 		}
 		name := set.NameOf(c, i)
 		if j, dup := at[name]; dup {
-			return fmt.Errorf("%w: nodes %d and %d are the same server, %s; list each server once", fault.ErrInvalid, j+1, i+1, name)
+			return fmt.Errorf("%w: nodes %d and %d are the same server, %s; list each server once",
+				fault.ErrInvalid, j+1, i+1, name)
 		}
 		at[name] = i
 	}

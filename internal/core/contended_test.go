@@ -63,7 +63,8 @@ func TestContendedNameAsksAllNodes(t *testing.T) {
 		k := calls.Get().(*call)
 		k.a, k.req = a, r
 		inc := int64(there.Driver.Client.Voting(0))
-		k.Reply([]resp.Value{{Int: time.Now().UnixMilli()*8 + 1}, {Int: inc}, {Int: int64(r.Ticket)}, {Int: 1 | 8}, {}, {Int: sum}, {Int: sum}}, nil)
+		k.Reply([]resp.Value{{Int: time.Now().UnixMilli()*8 + 1}, {Int: inc}, {Int: int64(r.Ticket)}, {Int: 1 | 8},
+			{}, {Int: sum}, {Int: sum}}, nil)
 		assert.False(t, two.quiet(), "the sum of others is %d", sum)
 	}
 }

@@ -37,7 +37,8 @@ func (a *attempt) tooHeavy() error {
 	a.mu.Lock()
 	limit := a.claim.State.Limit(a.q.Now())
 	a.mu.Unlock()
-	return fmt.Errorf("%w: %d permits were requested, but after a Resize there are only %d", fault.ErrInvalid, a.spec.Weight, limit)
+	return fmt.Errorf("%w: %d permits were requested, but after a Resize there are only %d",
+		fault.ErrInvalid, a.spec.Weight, limit)
 }
 
 var (
@@ -96,7 +97,8 @@ func (a *attempt) lostWhy(now protocol.Time) error {
 	case a.claim.State.Muted():
 		err = fmt.Errorf("%w: the limit of WithMaxHold(%v) was reached", fault.ErrLost, a.spec.Set.MaxHold)
 	case slept:
-		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost, late.By.Round(100*time.Millisecond))
+		err = fmt.Errorf("%w: this process did not run for %v or longer", fault.ErrLost,
+			late.By.Round(100*time.Millisecond))
 	}
 	f := a.failureAt(now, err)
 	if slept || a.claim.State.Muted() { // no node was asked, or the process could not hear the answers

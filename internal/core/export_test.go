@@ -24,7 +24,8 @@ func (q *Quorum) Connect(i int, c redis.UniversalClient) error {
 // Connected reports whether each member of the set is connected.
 func (q *Quorum) Connected() bool {
 	live := q.Nodes.Live()
-	return len(live) > 0 && len(live) == q.Size() && !slices.ContainsFunc(live, func(n *peers.Node) bool { return n.Unfit() != nil })
+	return len(live) > 0 && len(live) == q.Size() &&
+		!slices.ContainsFunc(live, func(n *peers.Node) bool { return n.Unfit() != nil })
 }
 
 // Waits reports whether requests wait for room at a node.

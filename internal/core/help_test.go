@@ -22,7 +22,8 @@ import (
 // four and a half.
 func exchangeSettings() setup.Settings {
 	set := setup.Defaults()
-	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond,
+		4500*time.Millisecond, 500*time.Millisecond
 	return set
 }
 
@@ -61,7 +62,8 @@ func keeps(t *testing.T, h Hold) func() {
 func watched(t *testing.T, ps *peers.Peers) *lateness.Lateness {
 	late := lateness.Measure(t)
 	for i := range ps.Count() {
-		client := redis.NewClient(&redis.Options{Addr: ps.Addr(i), MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+		client := redis.NewClient(&redis.Options{Addr: ps.Addr(i), MaxRetries: -1,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 	}

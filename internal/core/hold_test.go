@@ -25,7 +25,8 @@ import (
 // waits.
 func TestStandingOfTheEnded(t *testing.T) {
 	t.Parallel()
-	h := Hold{&attempt{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}}, spec: &Spec{Set: &setup.Settings{}}}}
+	h := Hold{&attempt{q: &claims{Peers: &peers.Peers{Clock: wake.NewClock()}},
+		spec: &Spec{Set: &setup.Settings{}}}}
 	assert.Equal(t, fault.ErrLost, h.Cause())
 	for ends, cause := range map[packedState]error{evicted: fault.ErrEvicted, shut: fault.ErrClosed} {
 		h.a.packed.Store(int64(ends))

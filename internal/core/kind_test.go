@@ -24,7 +24,8 @@ func TestKindOfAClaim(t *testing.T) {
 	assert.Equal(t, plain, markKind(plain, "of a later version"))
 	later := markKind(plain, "mutex")
 	later[kindAt+2] = byte(len(kinds))
-	for _, id := range []string{"", "x", strings.Repeat("x", 32), protocol.ID{}.String(), later.String(), later.String()[:30]} {
+	for _, id := range []string{"", "x", strings.Repeat("x", 32), protocol.ID{}.String(),
+		later.String(), later.String()[:30]} {
 		assert.Empty(t, KindOf(id), id)
 	}
 }

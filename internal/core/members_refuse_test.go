@@ -59,7 +59,8 @@ func TestForgedConfiguration(t *testing.T) {
 	require.True(t, ok)
 	forged := *has.Config
 	forged.Stamp = nodeset.StampOf(99, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
-	forged.Members = []nodeset.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()}, {Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
+	forged.Members = []nodeset.Member{{Number: 0, Identity: has.Identity, Addr: c.Node(0).Addr()},
+		{Number: 3, Identity: "0123456789abcdef", Addr: listener.Addr().String()}}
 	lie := has
 	lie.Config = &forged
 	marker := script.HomeOf(has.Stamp()).Marker(set.Prefix)
@@ -67,7 +68,9 @@ func TestForgedConfiguration(t *testing.T) {
 	require.NoError(t, bad.Set(t.Context(), key, lie.String(), 0).Err())
 	require.NoError(t, bad.Rename(t.Context(), marker, script.HomeOf(forged.Stamp).Marker(set.Prefix)).Err())
 
-	require.Eventually(t, func() bool { return log.has("has no vote", c.Node(0).Addr(), "serves a later configuration") }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		return log.has("has no vote", c.Node(0).Addr(), "serves a later configuration")
+	}, time.Minute, time.Millisecond)
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
 	for range 20 {
 		held(t, q, "other").Release()
@@ -112,7 +115,8 @@ func TestAddressThatLeadsToAnotherIdentity(t *testing.T) {
 	q.Nodes.At(0).Link.Reconnect(errors.New("as the test wants it"))
 	require.Eventually(t, func() bool {
 		f, _ := q.Unready()
-		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(), "has the data of "+c.Node(1).Addr()+", another member of this set")
+		return f != nil && len(f.Nodes) == 2 && strings.Contains(f.Nodes[0].Err.Error(),
+			"has the data of "+c.Node(1).Addr()+", another member of this set")
 	}, time.Minute, time.Millisecond)
 	s, err := q.NewSpec(Spec{Name: "second", Weight: 1, Capacity: 1, Set: &q.Set})
 	require.NoError(t, err)
@@ -126,12 +130,15 @@ func TestServerThatRefusesInfo(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	gives(t, c, 3)
-	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
-	limited := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr(), Username: "limited", Password: "pw", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw",
+		"~*", "&*", "+@all", "-info").Err())
+	limited := redis.NewClient(&redis.Options{Addr: c.Node(0).Addr(), Username: "limited", Password: "pw",
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 	t.Cleanup(func() { _ = limited.Close() })
 	q := started(t, []redis.UniversalClient{limited, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
 	held(t, q, "n").Release()
-	require.Eventually(t, func() bool { return errors.Is(q.Nodes.At(0).Err(), fault.ErrNoInfo) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(q.Nodes.At(0).Err(), fault.ErrNoInfo) },
+		time.Minute, time.Millisecond)
 }
 
 // A set that another version of the library has recorded is refused with an
@@ -140,13 +147,16 @@ func TestSetOfAnotherVersionIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	recorded := "0 0 c id 1.19a0000000000000001 2 whatever a later version writes"
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), script.SetKey(setup.Defaults().Prefix), recorded, 0).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(),
+		script.SetKey(setup.Defaults().Prefix), recorded, 0).Err())
 	q := started(t, []redis.UniversalClient{c.Node(0).Client()}, exchangeSettings())
 	require.Eventually(t, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		f, ok := errors.AsType[*fault.Failure](q.Ready(ctx))
-		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err), "key version 2, this program has 1")
+		return ok && len(f.Nodes) > 0 && strings.Contains(fmt.Sprint(f.Nodes[0].Err),
+			"key version 2, this program has 1")
 	}, time.Minute, time.Millisecond)
-	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val(), "it is left as it was")
+	assert.Equal(t, recorded, c.Node(0).Client().Get(t.Context(), script.SetKey(setup.Defaults().Prefix)).Val(),
+		"it is left as it was")
 }

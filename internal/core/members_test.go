@@ -37,12 +37,16 @@ func within(t *testing.T) context.Context {
 
 // dialing returns clients of the first n servers, whose connections dial makes.
 // Connections to members that the list does not have are made by the first one.
-func dialing(t *testing.T, c *redistest.Cluster, n int, dial func(ctx context.Context, addr string) (net.Conn, error)) (clients []redis.UniversalClient) {
+func dialing(t *testing.T, c *redistest.Cluster, n int, dial func(ctx context.Context,
+	addr string) (net.Conn, error)) (clients []redis.UniversalClient) {
 	t.Helper()
 	for i := range n {
 		client := redis.NewClient(&redis.Options{
-			Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-			Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) { return dial(ctx, addr) },
+			Addr:                     c.Node(i).Addr(),
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Dialer: func(ctx context.Context, _, addr string) (net.Conn, error) {
+				return dial(ctx, addr)
+			},
 		})
 		t.Cleanup(func() { _ = client.Close() })
 		clients = append(clients, client)
@@ -115,19 +119,23 @@ func TestListsThatAreNotTheSets(t *testing.T) {
 	most := opened(t, set, c.Node(4), c.Node(1), c.Node(0))
 	finds(t, most, "first", first)
 	assert.ElementsMatch(t, c.Addrs()[:3], nodesOf(most))
-	require.Eventually(t, func() bool { return log.has("not a member of the set", c.Node(4).Addr()) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return log.has("not a member of the set", c.Node(4).Addr()) },
+		time.Minute, time.Millisecond)
 	assert.Zero(t, c.Node(4).Client().DBSize(t.Context()).Val(), "a node that is no member is left as it was")
 
-	few := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(3).Client(), c.Node(4).Client()}, exchangeSettings())
+	few := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(3).Client(), c.Node(4).Client()},
+		exchangeSettings())
 	var err error
 	require.Eventually(t, func() bool { // it knows by then that its other nodes are not brand-new
 		err = few.Ready(within(t))
 		return errors.Is(err, fault.ErrInvalid)
 	}, time.Minute, time.Millisecond)
-	assert.ErrorContains(t, err, "this client's list, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
+	assert.ErrorContains(t,
+		err, "this client's list, "+strings.Join([]string{c.Addrs()[0], c.Addrs()[3], c.Addrs()[4]}, " "))
 	assert.ErrorContains(t, err, "the set "+strings.Join(c.Addrs()[:3], " "))
 	var f *fault.Failure
-	require.Eventually(t, func() (hopeless bool) { // as a call finds it that began before; not while a node is judged again
+	// As a call finds it that began before; not while a node is judged again.
+	require.Eventually(t, func() (hopeless bool) {
 		f, hopeless = few.Unready()
 		return hopeless
 	}, time.Minute, time.Millisecond)
@@ -145,7 +153,8 @@ func TestListOfOtherAddresses(t *testing.T) {
 	var clients []redis.UniversalClient
 	for i := range 3 {
 		client := redis.NewClient(&redis.Options{
-			Addr: strings.Replace(c.Node(i).Addr(), "127.0.0.1", "localhost", 1), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+			Addr:                     strings.Replace(c.Node(i).Addr(), "127.0.0.1", "localhost", 1),
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		t.Cleanup(func() { _ = client.Close() })
 		clients = append(clients, client)
@@ -176,7 +185,8 @@ func TestRequestsNameASetThatClaimsKnow(t *testing.T) {
 func namesTooEarly(t *testing.T) bool {
 	c := redistest.Start(t, 3)
 	q := idle(t, c)
-	joint := change.Begin(q.Members.Config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}}, nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
+	joint := change.Begin(q.Members.Config.Load(), change.Goal{Remove: []string{c.Node(2).Addr()}},
+		nodeset.NewBallot(time.Now(), rand.Uint32(), ""))
 	h := held(t, q, "n")
 	a := h.a
 	a.mu.Lock() // a cannot process any event
@@ -185,11 +195,13 @@ func namesTooEarly(t *testing.T) bool {
 		q.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(joint) })
 		close(changed)
 	}()
-	require.Eventually(t, func() bool { return q.Members.Config.Load().Stamp == joint.Stamp }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Members.Config.Load().Stamp == joint.Stamp },
+		time.Minute, time.Millisecond)
 	early := q.Members.Home().Stamp() == joint.Stamp
 	a.mu.Unlock()
 	gone(t, changed)
-	require.Eventually(t, func() bool { return q.Members.Home().Stamp() == joint.Stamp }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return q.Members.Home().Stamp() == joint.Stamp },
+		time.Minute, time.Millisecond)
 	h.Release()
 	return early
 }
@@ -227,7 +239,8 @@ func TestAWordNeedsTheRegister(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	set := setup.Defaults()
-	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 4*time.Second, 50*time.Millisecond, 9*time.Second, time.Second
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 4*time.Second,
+		50*time.Millisecond, 9*time.Second, time.Second
 	set.Logger = slog.New(slog.DiscardHandler)
 	q := declared(t, c, set)
 	register := script.NewKeys(q.Set.Prefix, nodeset.SuccessorName(q.Members.Config.Load().Stamp)).Record()

@@ -42,11 +42,16 @@ func TestMutants(t *testing.T) {
 			return !first
 		}},
 		{"contexts end in a goroutine of their own", "EndAtOnce", contextsEndLate},
-		{"a restarted server has forgotten nothing", "Restart", func(t *testing.T) bool { return !restartIsALoss(t) }},
-		{"a master that was a replica has forgotten nothing", "Restart", func(t *testing.T) bool { return !rollbackIsALoss(t) }},
-		{"a failed handshake leaves the address connected", "Handshake", func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
-		{"the leaves of a release are sent before its contexts end", "ReleaseLast", func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
-		{"a node in cluster mode is waited for", "ClusterMode", func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
+		{"a restarted server has forgotten nothing", "Restart",
+			func(t *testing.T) bool { return !restartIsALoss(t) }},
+		{"a master that was a replica has forgotten nothing", "Restart",
+			func(t *testing.T) bool { return !rollbackIsALoss(t) }},
+		{"a failed handshake leaves the address connected", "Handshake",
+			func(t *testing.T) bool { return !failedHandshakeEnds(t) }},
+		{"the leaves of a release are sent before its contexts end", "ReleaseLast",
+			func(t *testing.T) bool { return !contextsEndBeforeLeaves(t) }},
+		{"a node in cluster mode is waited for", "ClusterMode",
+			func(t *testing.T) bool { return !clusterModeIsForGood(t) }},
 		{"requests name a set that claims do not know yet", "NameLast", namesTooEarly},
 		{"names are listed while their slot moves", "WholeSlot", listsHalfASlot},
 	} {
@@ -66,8 +71,10 @@ func TestProtocolMutants(t *testing.T) {
 		off  string
 		find func(t *testing.T) bool
 	}{
-		{"long values are sent without room for them", "RuleRecordsWait", func(t *testing.T) bool { return breaksByValues(t) > 0 }},
-		{"watches ask on a new connection without room for it", "RuleRecordsWait", func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
+		{"long values are sent without room for them", "RuleRecordsWait",
+			func(t *testing.T) bool { return breaksByValues(t) > 0 }},
+		{"watches ask on a new connection without room for it", "RuleRecordsWait",
+			func(t *testing.T) bool { return breaksByWatches(t) > 1 }},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			assert.False(t, m.find(t), "with the rule")

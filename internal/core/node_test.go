@@ -31,15 +31,17 @@ func TestFailedHandshakeEndsTheConnection(t *testing.T) {
 // could not be dialed before, so the link has reported already that it is down.
 func failedHandshakeEnds(t *testing.T) bool {
 	server := redistest.Start(t, 1).Node(0)
-	require.NoError(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*", "+@all", "-script|load").Err())
+	require.NoError(t, server.Client().Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "&*",
+		"+@all", "-script|load").Err())
 	var open atomic.Bool
 	cut := errors.New("the network is cut")
-	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "limited", Password: "pw", Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		if !open.Load() {
-			return nil, cut
-		}
-		return (&net.Dialer{}).DialContext(ctx, network, addr)
-	}})
+	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Username: "limited", Password: "pw",
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if !open.Load() {
+				return nil, cut
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, addr)
+		}})
 	t.Cleanup(func() { _ = client.Close() })
 	set := setup.Defaults()
 	set.Logger = slog.New(slog.DiscardHandler)
@@ -53,7 +55,8 @@ func failedHandshakeEnds(t *testing.T) bool {
 	n := q.Node(nodeset.Seed)
 	<-n.Attempted
 	open.Store(true)
-	require.Eventually(t, func() bool { return strings.Contains(n.Err().Error(), "NOPERM") }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(n.Err().Error(), "NOPERM") },
+		20*time.Second, time.Millisecond)
 	open.Store(false)
 	require.Eventually(t, func() bool { return errors.Is(n.Err(), cut) }, 20*time.Second, time.Millisecond)
 	ended := false

@@ -70,7 +70,8 @@ func TestDroppedNodeAnswersWhatWaitsForRoom(t *testing.T) {
 	for _, h := range holds {
 		require.NoError(t, h.Released(soon(t)))
 	}
-	require.Eventually(t, func() bool { return nodes[0].Size()+nodes[1].Size() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return nodes[0].Size()+nodes[1].Size() == 0 },
+		time.Minute, time.Millisecond)
 }
 
 // Nodes come and go while locks are in use. No hold is lost, since a majority
@@ -91,7 +92,8 @@ func TestNodesComeAndGoUnderLoad(t *testing.T) {
 			for k := 0; ; k++ {
 				// Another name each time: a node that comes back has the claims
 				// whose releases did not reach it.
-				s, err := q.NewSpec(core.Spec{Name: strconv.Itoa(i) + "." + strconv.Itoa(k), Weight: 1, Capacity: 1, ShortHold: true, Set: &set})
+				s, err := q.NewSpec(core.Spec{Name: strconv.Itoa(i) + "." + strconv.Itoa(k), Weight: 1,
+					Capacity: 1, ShortHold: true, Set: &set})
 				if err == nil {
 					h, err := q.Acquire(soon(t), s, false, nil)
 					if !assert.NoError(t, err) {
@@ -112,7 +114,8 @@ func TestNodesComeAndGoUnderLoad(t *testing.T) {
 		q.Drop(i % 3)
 		require.NoError(t, q.Connect(i%3, clients[i%3]))
 		require.NoError(t, q.Ready(soon(t)))
-		require.Eventually(t, func() bool { return nodes[i%3].Size() > 0 }, time.Minute, time.Millisecond, "the hold is not there")
+		require.Eventually(t, func() bool { return nodes[i%3].Size() > 0 }, time.Minute,
+			time.Millisecond, "the hold is not there")
 	}
 	close(over)
 	users.Wait()

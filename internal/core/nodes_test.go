@@ -22,11 +22,15 @@ import (
 func replaceable(t *testing.T, c *redistest.Cluster) (*Quorum, redis.UniversalClient) {
 	t.Helper()
 	set := setup.Defaults()
-	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second // so that a busy machine ends no hold
+	// So that a busy machine ends no hold.
+	set.TTL, set.Guard, set.NodeTimeout = time.Minute, 3*time.Minute, time.Second
 	q := opened(t, set, c.Node(0), c.Node(1), c.Node(2))
 	require.NoError(t, q.Bootstrap(within(t)))
 	connected(t, q)
-	run := func(i int) string { return c.Node(i).Client().InfoMap(t.Context(), "server").Item("Server", "run_id") }
+	run := func(i int) string {
+		return c.Node(i).Client().InfoMap(t.Context(),
+			"server").Item("Server", "run_id")
+	}
 	for _, key := range []string{script.SetKey(set.Prefix), q.Members.MarkerKey()} {
 		value := strings.Replace(c.Node(2).Client().Get(t.Context(), key).Val(), run(2), run(3), 1)
 		require.NoError(t, c.Node(3).Client().Set(t.Context(), key, value, 0).Err())
@@ -63,13 +67,15 @@ func TestANodeComesAndGoes(t *testing.T) {
 	w := q.Register(s).Watch()
 	defer w.Close()
 	subscribed := func(i int) bool {
-		return strings.Contains(strings.Join(c.Node(i).Client().PubSubChannels(t.Context(), "*").Val(), " "), q.Channel)
+		return strings.Contains(strings.Join(c.Node(i).Client().PubSubChannels(t.Context(), "*").Val(), " "),
+			q.Channel)
 	}
 	require.Eventually(t, func() bool { return subscribed(2) }, 30*time.Second, time.Millisecond)
 
 	gone(t, q.Drop(2))
 	// The server may hear of it later.
-	assert.Eventually(t, func() bool { return !subscribed(2) }, 30*time.Second, time.Millisecond, "a subscription was left behind")
+	assert.Eventually(t, func() bool { return !subscribed(2) }, 30*time.Second, time.Millisecond,
+		"a subscription was left behind")
 	assert.Eventually(t, func() bool {
 		return strings.Count(c.Node(2).Client().ClientList(t.Context()).Val(), "\n") == 1
 	}, 30*time.Second, time.Millisecond, "a connection was left behind")
@@ -82,7 +88,8 @@ func TestANodeComesAndGoes(t *testing.T) {
 
 	require.NoError(t, q.Connect(2, spare))
 	require.Error(t, q.Connect(2, spare), "it is in use")
-	require.Eventually(t, func() bool { return has(3) }, 30*time.Second, time.Millisecond, "the claim goes on there")
+	require.Eventually(t, func() bool { return has(3) }, 30*time.Second,
+		time.Millisecond, "the claim goes on there")
 	require.Eventually(t, func() bool { return subscribed(3) }, 30*time.Second, time.Millisecond)
 	h.Release()
 	require.Eventually(t, func() bool { return !has(3) }, 30*time.Second, time.Millisecond)

@@ -248,7 +248,8 @@ func (q *Quorum) Operate(ctx context.Context) error {
 	case q.IsClosed():
 		return &fault.Failure{Err: fault.ErrClosed}
 	case q.buckets != nil:
-		return &fault.Failure{Err: fmt.Errorf("%w: a set that contains a cluster cannot be changed: stop all clients, and start with new nodes", fault.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: a set that contains a cluster cannot be changed: stop all "+
+			"clients, and start with new nodes", fault.ErrInvalid)}
 	}
 	// Nothing can be decided without a majority. ReadyWith also fails if this
 	// client's list does not match the set, so such a client never proposes a

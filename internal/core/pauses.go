@@ -109,7 +109,8 @@ func (p *pauses) refuse(n *peers.Node, err error, until time.Time, calls *callba
 	if !p.ended && now.Sub(r.logged) >= 10*time.Second { // a node may refuse the leaves of 100,000 claims
 		r.logged = now
 		calls.start(func() {
-			n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease expires",
+			n.Logger.Warn("quorate: node refused to release a name; the name stays locked there until its lease "+
+				"expires",
 				"node", n.Addr, "error", err)
 		})
 	}
@@ -128,7 +129,8 @@ func (p *pauses) refusals() (err error) {
 	defer p.mu.Unlock()
 	byIndex := func(a, b *peers.Node) int { return cmp.Compare(a.Index, b.Index) }
 	for _, n := range slices.SortedFunc(maps.Keys(p.refused), byIndex) {
-		err = errors.Join(err, fmt.Errorf("%s refused %s: %w", n.Addr, fault.Count(p.refused[n].leaves, "release"), p.refused[n].err))
+		err = errors.Join(err, fmt.Errorf("%s refused %s: %w", n.Addr,
+			fault.Count(p.refused[n].leaves, "release"), p.refused[n].err))
 	}
 	return err
 }

@@ -82,7 +82,8 @@ const (
 func (r *Retry) Wait(ctx context.Context, q *Quorum, name string, why error) {
 	pause := min(firstRetry<<min(r.n, 16), lastRetry)
 	if r.n++; pause == lastRetry {
-		q.Set.Logger.Warn("quorate: a waiting call keeps losing its place in the queue; compare the nodes' clocks with quorate check", "name", name, "times", r.n, "error", why)
+		q.Set.Logger.Warn("quorate: a waiting call keeps losing its place in the queue; compare the nodes' clocks "+
+			"with quorate check", "name", name, "times", r.n, "error", why)
 	}
 	pauseFor(ctx, q, pause/2+rand.N(pause/2))
 }
@@ -135,7 +136,8 @@ func Must(q *Quorum, s *Spec, what string, try func() error) {
 		case err == nil:
 			return
 		case errors.Is(err, fault.ErrClosed):
-			s.Set.Logger.Error("quorate: a call that cannot return an error waits forever; end its goroutine before Close, or use the variant with a context", "error", err)
+			s.Set.Logger.Error("quorate: a call that cannot return an error waits forever; end its goroutine before "+
+				"Close, or use the variant with a context", "error", err)
 			select {}
 		case fault.Misuse(err):
 			panic(err)
@@ -146,7 +148,8 @@ func Must(q *Quorum, s *Spec, what string, try func() error) {
 
 // Labeled runs the function that a primitive's Do was given, with pprof labels.
 func Labeled(ctx context.Context, kind, name string, f func(ctx context.Context) error) (err error) {
-	pprof.Do(ctx, pprof.Labels("quorate_kind", kind, "quorate_name", name), func(ctx context.Context) { err = f(ctx) })
+	pprof.Do(ctx, pprof.Labels("quorate_kind", kind, "quorate_name", name),
+		func(ctx context.Context) { err = f(ctx) })
 	return err
 }
 

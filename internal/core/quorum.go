@@ -77,11 +77,13 @@ func open(clients []redis.UniversalClient, set setup.Settings) (*Quorum, error) 
 	}
 	q.Tasks.Start(q.wakeUps)
 	if set.Development && set.First() {
-		set.Logger.Warn("quorate: development mode: leases are short and the guard time is safe for one node only; remove ForDevelopment() in production",
+		set.Logger.Warn("quorate: development mode: leases are short and the guard time is safe for one node "+
+			"only; remove ForDevelopment() in production",
 			"ttl", set.TTL, "guard", set.Guard)
 	}
 	if n := len(clients); n%2 == 0 && set.First() {
-		set.Logger.Info("quorate: even number of nodes: the last one adds no fault tolerance; add or remove one", "nodes", n, "may_fail", (n-1)/2)
+		set.Logger.Info("quorate: even number of nodes: the last one adds no fault tolerance; add or remove one",
+			"nodes", n, "may_fail", (n-1)/2)
 	}
 	return q, nil
 }
@@ -184,7 +186,8 @@ func (q *Quorum) wakeUps() {
 		woke, all := q.Clock.Slept()
 		if woke != was {
 			q.Driver.CarryOut(q.Driver.Client.Slept(q.Now(), woke))
-			q.Set.Logger.Warn("quorate: this machine was suspended; holds whose lease expired in the meantime are lost", "for", all-before)
+			q.Set.Logger.Warn("quorate: this machine was suspended; holds whose lease expired in the meantime are "+
+				"lost", "for", all-before)
 		}
 		was, before = woke, all
 	}

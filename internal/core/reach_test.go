@@ -82,7 +82,8 @@ func TestEvictionIsWarnedOf(t *testing.T) {
 	assert.Contains(t, line, "node="+c.Node(1).Addr())
 	assert.Contains(t, line, "maxmemory-policy=volatile-ttl")
 	n := q.Nodes.At(1)
-	require.Eventually(t, func() bool { return n.Err() == nil || q.Nodes.At(1).Err() == nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return n.Err() == nil || q.Nodes.At(1).Err() == nil },
+		time.Minute, time.Millisecond)
 	n = q.Nodes.At(1)
 	for range 2 {
 		n.Link.Reconnect(fault.ErrRejudged)

@@ -84,11 +84,13 @@ func TestOldSnapshot(t *testing.T) {
 	a := register(t, q)
 	require.NoError(t, c.Node(0).Client().Save(t.Context()).Err())
 	recordsEverywhere(t, c, a, "done")
-	_ = q.Close()                                                            // on a busy machine a release takes longer than this ttl
+	// On a busy machine a release takes longer than this ttl.
+	_ = q.Close()
 	require.NoError(t, c.Node(2).Client().Del(t.Context(), recordKey).Err()) // as if it had missed it
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
-	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val(), "its marker has survived")
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(),
+		e2e.MarkerKey(t.Context(), c.Node(0))).Val(), "its marker has survived")
 	require.True(t, e2e.Eventually(func() bool { // the guard time is over; INFO counts whole seconds
 		return c.Node(0).Client().InfoMap(t.Context(), "server").Item("Server", "uptime_in_seconds") >= "2"
 	}))

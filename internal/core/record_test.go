@@ -32,7 +32,8 @@ type client struct {
 func register(t *testing.T, q *quorate.Quorum) client {
 	t.Helper()
 	c := core.CoreOf(q)
-	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1, Set: core.Override(c, "test", []quorate.Option{})})
+	spec, err := c.NewSpec(core.Spec{Name: name, Weight: 1, Capacity: 1,
+		Set: core.Override(c, "test", []quorate.Option{})})
 	require.NoError(t, err)
 	return client{c.Register(spec), c, spec}
 }
@@ -115,7 +116,8 @@ func TestRecordOnAMinority(t *testing.T) {
 			h.Release()
 			key := "quorate:{" + name + "}:r"
 			for i := range 3 {
-				require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
+				require.True(t,
+					e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
 			}
 			for i := range 2 {
 				require.NoError(t, c.Node(i).Client().Del(t.Context(), key).Err())
@@ -151,7 +153,8 @@ func TestForgetfulNode(t *testing.T) {
 	h.Release()
 	key := "quorate:{" + name + "}:r"
 	for i := range 3 {
-		require.True(t, e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
+		require.True(t,
+			e2e.Eventually(func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }))
 	}
 	// Node 1 is not there when node 0 forgets: between the two that are left
 	// it cannot be known whether something was on those two.

@@ -67,9 +67,12 @@ type registerCall struct {
 
 var (
 	errSuperseded = errors.New("a later run has begun")
-	errFuture     = errors.New("cannot store what another node has recorded, because it is too far ahead of its clock: compare the nodes' clocks")
-	errHidden     = errors.New("has a record of this name that is too far ahead of its clock, so it cannot confirm what was recorded: its clock was set back, or the record is forged; " +
-		"fix the clock or, if the clock is right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its set; the other nodes will repair it")
+	errFuture     = errors.New("cannot store what another node has recorded, because it is too far ahead of " +
+		"its clock: compare the nodes' clocks")
+	errHidden = errors.New("has a record of this name that is too far ahead of its clock, so it cannot confirm " +
+		"what was recorded: its clock was set back, or the record is forged; fix the clock or, if the clock is " +
+		"right, delete the name's key that ends in }:r and the node's marker, which ends in the stamp of its " +
+		"set; the other nodes will repair it")
 )
 
 // start begins the operation that its caller has filled in. The caller holds no

@@ -113,7 +113,8 @@ func breaksByWatches(t *testing.T) int {
 			}
 		}}, err
 	}
-	q := opened(t, endless(func(e setup.Event) { // without the rule the watches may not have left by the end of Close
+	// Without the rule the watches may not have left by the end of Close.
+	q := opened(t, endless(func(e setup.Event) {
 		if e.Kind == setup.EventNodeDown {
 			down.Add(1)
 		}
@@ -122,7 +123,8 @@ func breaksByWatches(t *testing.T) int {
 	connected(t, q)
 	all := make([]*Watch, watches)
 	for i := range all {
-		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)), Weight: 1, Capacity: 1, Set: &q.Set})
+		s, err := q.NewSpec(Spec{Name: fmt.Sprint(i, strings.Repeat("x", 1000)),
+			Weight: 1, Capacity: 1, Set: &q.Set})
 		require.NoError(t, err)
 		all[i] = q.Register(s).Watch()
 	}

@@ -104,7 +104,8 @@ func (r *repairer) log(node int, rep *repair.Report, err error) {
 	}
 	r.q.Set.Logger.Debug("quorate: node cannot be repaired yet; retrying", "node", addr, "error", err)
 	if rep.Warn {
-		r.q.Set.Logger.Warn("quorate: node lost its data and cannot be repaired, so Once, elections and Resize do not count it; "+
+		r.q.Set.Logger.Warn("quorate: node lost its data and cannot be repaired, so Once, elections and Resize do "+
+			"not count it; "+
 			report.Remedy, "node", addr, "error", err)
 	}
 }
@@ -327,6 +328,7 @@ func (r *repairer) spreadNumber(ctx context.Context, name string) {
 	_, err := number(r.q, name, &r.q.Set).read(ctx, lease.RegisterOp{Op: protocol.OpRead, All: true},
 		protocol.Terms{})
 	if err != nil {
-		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name, "error", err)
+		r.q.Set.Logger.Debug("quorate: cannot copy a Resize to the node that missed it; retrying", "name", name,
+			"error", err)
 	}
 }

@@ -25,7 +25,8 @@ func restartIsALoss(t *testing.T) bool {
 	n, inc := q.Nodes.At(0), q.Driver.Client.Voting(0)
 	run := n.Info().RunID
 	require.NoError(t, c.Node(0).Restart())
-	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.Members.MarkerKey()).Val(), "its marker has survived")
+	require.Equal(t, int64(1), c.Node(0).Client().Exists(t.Context(), q.Members.MarkerKey()).Val(),
+		"its marker has survived")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if now := q.Driver.Client.Voting(0); n.Err() == nil && n.Info().RunID != run && now != 0 {
 			return now != inc
@@ -50,7 +51,8 @@ func rollbackIsALoss(t *testing.T) bool {
 	require.NoError(t, a.Node(0).Client().Set(t.Context(), "written last", 1, 0).Err())
 	replicate(t, b, a)
 	require.Zero(t, a.Node(0).Client().Exists(t.Context(), "written last").Val())
-	require.NoError(t, a.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err(), "as a Sentinel does")
+	require.NoError(t, a.Node(0).Client().ClientKillByFilter(t.Context(), "SKIPME", "yes").Err(),
+		"as a Sentinel does")
 	for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if now := q.Driver.Client.Voting(0); n.Err() == nil && n.Info().Former != "" && now != 0 {
 			assert.Equal(t, run, n.Info().RunID)

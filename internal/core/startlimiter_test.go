@@ -32,7 +32,8 @@ func TestCallersWaitForAPlace(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range core.MaxStarting + more {
 		if i == core.MaxStarting {
-			require.Eventually(t, func() bool { return q.Attempts() == core.MaxStarting }, time.Minute, time.Millisecond)
+			require.Eventually(t, func() bool { return q.Attempts() == core.MaxStarting },
+				time.Minute, time.Millisecond)
 		}
 		s := spec(strconv.Itoa(i))
 		all.Go(func() {

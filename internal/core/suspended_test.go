@@ -19,9 +19,11 @@ import (
 func TestSuspendedHolder(t *testing.T) {
 	t.Parallel()
 	for what, over := range map[string]func(h Hold, ctx context.Context) bool{
-		"Err":        func(_ Hold, ctx context.Context) bool { return ctx.Err() != nil },
-		"Valid":      func(h Hold, _ context.Context) bool { return !h.Valid() },
-		"ValidUntil": func(h Hold, _ context.Context) bool { return h.a.q.Now() > 0 && h.ValidUntil().Before(time.Now()) },
+		"Err":   func(_ Hold, ctx context.Context) bool { return ctx.Err() != nil },
+		"Valid": func(h Hold, _ context.Context) bool { return !h.Valid() },
+		"ValidUntil": func(h Hold, _ context.Context) bool {
+			return h.a.q.Now() > 0 && h.ValidUntil().Before(time.Now())
+		},
 		"Extend": func(h Hold, ctx context.Context) bool {
 			err := h.Renew(ctx)
 			return assert.ErrorIs(t, err, fault.ErrLost)
@@ -37,7 +39,8 @@ func TestSuspendedHolder(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			q := idle(t, redistest.Start(t, 1)) // whose clock does not go on meanwhile, so no other hold has any use of it
+			// Whose clock does not go on meanwhile, so no other hold has any use of it.
+			q := idle(t, redistest.Start(t, 1))
 			s, err := q.NewSpec(Spec{Name: what, Weight: 1, Capacity: 1, Set: &q.Set})
 			require.NoError(t, err)
 			l, err := q.AcquireLease(t.Context(), s, false, new(Single))

@@ -54,12 +54,14 @@ func TestClaimsAreConfigured(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = q.Close(context.Background()) })
 	counting(t, q)
-	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true, ShortHold: true, Set: &q.Set})
+	s, err := q.NewSpec(Spec{Name: "s", Weight: 1, Capacity: 2, Counting: true, Notify: true,
+		ShortHold: true, Set: &q.Set})
 	require.NoError(t, err)
 	h, err := q.Begin(t.Context(), s, true, nil)
 	require.NoError(t, err)
 	defer h.Cancel()
-	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.State.Config), reflect.ValueOf(h.a.claim.State.Terms)} {
+	for _, v := range []reflect.Value{reflect.ValueOf(h.a.claim.State.Config),
+		reflect.ValueOf(h.a.claim.State.Terms)} {
 		for i := range v.NumField() {
 			// All nodes are members, none are exchanged, and holds are renewed.
 			if name := v.Type().Field(i).Name; !slices.Contains([]string{"Absent", "Succession", "NoRenewal"}, name) {
@@ -75,9 +77,11 @@ func counting(t *testing.T, q *Quorum) {
 	t.Helper()
 	b := nodeset.NewBallot(time.Now(), rand.Uint32(), "")
 	shared := nodeset.Shared{Guard: q.Set.Guard, Retention: q.Set.Retention, Skew: q.Set.Skew}
-	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared, Next: shared, Last: len(q.Clients.List()) - 1}
+	c := &nodeset.Configuration{Stamp: nodeset.StampOf(1, b), Origin: nodeset.StampOf(1, b), Now: shared,
+		Next: shared, Last: len(q.Clients.List()) - 1}
 	for i, addr := range q.Clients.List() {
-		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
+		c.Members = append(c.Members, nodeset.Member{Number: i,
+			Identity: strings.Repeat(strconv.Itoa(i+1), 16), Addr: addr})
 	}
 	q.Members.Change(-1, func(m *nodeset.Membership) {
 		for i, k := range c.Members {

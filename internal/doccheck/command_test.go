@@ -52,16 +52,19 @@ func flags(t *testing.T, where, call string) {
 	call, _, _ = strings.Cut(call, "#")
 	call, _, _ = strings.Cut(call, ";")
 	words := strings.Fields(call)
-	if len(words) < 2 || len(words) < 3 && words[1] == "members" || !regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
+	if len(words) < 2 || len(words) < 3 && words[1] == "members" ||
+		!regexp.MustCompile(`^[a-z]+$`).MatchString(words[1]) {
 		return
 	}
 	verbs := words[1:2]
 	if words[1] == "members" {
 		verbs = words[1:3]
 	}
-	help, err := exec.CommandContext(t.Context(), built(t), append(verbs[:len(verbs):len(verbs)], "--help")...).CombinedOutput()
+	help, err := exec.CommandContext(t.Context(), built(t),
+		append(verbs[:len(verbs):len(verbs)], "--help")...).CombinedOutput()
 	assert.NoError(t, err, "%s: %s: no such verb", where, call)
-	assert.Contains(t, string(help), "  quorate "+strings.Join(verbs, " ")+" ", "%s: %s: no such verb", where, call)
+	assert.Contains(t, string(help), "  quorate "+strings.Join(verbs, " ")+" ",
+		"%s: %s: no such verb", where, call)
 	for _, w := range words[2:] {
 		w, _, _ = strings.Cut(w, "=")
 		if long, ok := strings.CutPrefix(w, "--"); ok {

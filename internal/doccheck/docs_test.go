@@ -33,16 +33,18 @@ const root = "../.."
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	var files []string
-	require.NoError(t, filepath.WalkDir(filepath.Join(root, "docs"), func(path string, _ fs.DirEntry, err error) error {
-		if filepath.Ext(path) == ".md" {
-			files = append(files, path)
-		}
-		return err
-	}))
+	require.NoError(t, filepath.WalkDir(filepath.Join(root, "docs"),
+		func(path string, _ fs.DirEntry, err error) error {
+			if filepath.Ext(path) == ".md" {
+				files = append(files, path)
+			}
+			return err
+		}))
 	require.NotEmpty(t, files)
 	files = append(files, filepath.Join(root, "internal", "sim", "testdata", "README.md"))
 	texts := map[string]string{}
-	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"), filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {
+	for _, f := range append(files, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"),
+		filepath.Join(root, "SECURITY.md"), filepath.Join(root, "CHANGELOG.md")) {
 		b, err := os.ReadFile(f)
 		require.NoError(t, err)
 		name, err := filepath.Rel(root, f)
@@ -54,13 +56,19 @@ func documents(t *testing.T) map[string]string {
 
 // imports are the packages that a fragment may use without saying so.
 var imports = map[string]string{
-	"bytes": "bytes", "context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log", "os": "os", "signal": "os/signal", "slog": "log/slog",
-	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "syscall": "syscall", "time": "time", "tls": "crypto/tls", "x509": "crypto/x509",
-	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate", "mutex": "github.com/quorate/quorate/mutex",
+	"bytes": "bytes", "context": "context", "errors": "errors", "fmt": "fmt", "http": "net/http", "log": "log",
+	"os": "os", "signal": "os/signal", "slog": "log/slog",
+	"sql": "database/sql", "strconv": "strconv", "sync": "sync", "syscall": "syscall", "time": "time",
+	"tls": "crypto/tls", "x509": "crypto/x509",
+	"redis": "github.com/redis/go-redis/v9", "quorate": "github.com/quorate/quorate",
+	"mutex":   "github.com/quorate/quorate/mutex",
 	"rwmutex": "github.com/quorate/quorate/rwmutex", "semaphore": "github.com/quorate/quorate/semaphore",
-	"once": "github.com/quorate/quorate/once", "fence": "github.com/quorate/quorate/fence", "leader": "github.com/quorate/quorate/leader",
-	"flight": "github.com/quorate/quorate/flight", "shards": "github.com/quorate/quorate/shards", "period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members", "quoratetest": "github.com/quorate/quorate/quoratetest",
-	"inspect": "github.com/quorate/quorate/inspect", "testing": "testing", "synctest": "testing/synctest",
+	"once": "github.com/quorate/quorate/once", "fence": "github.com/quorate/quorate/fence",
+	"leader": "github.com/quorate/quorate/leader",
+	"flight": "github.com/quorate/quorate/flight", "shards": "github.com/quorate/quorate/shards",
+	"period": "github.com/quorate/quorate/period", "members": "github.com/quorate/quorate/members",
+	"quoratetest": "github.com/quorate/quorate/quoratetest",
+	"inspect":     "github.com/quorate/quorate/inspect", "testing": "testing", "synctest": "testing/synctest",
 }
 
 // prelude declares what a fragment may refer to: what the reader has by then.
@@ -198,7 +206,8 @@ func TestLinks(t *testing.T) {
 			}
 			anchors := []string{}
 			for _, h := range heading.FindAllStringSubmatch(texts[to], -1) {
-				anchors = append(anchors, "#"+strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
+				anchors = append(anchors,
+					"#"+strings.ReplaceAll(mark.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
 			}
 			assert.Contains(t, anchors, l[2], "%s links to %s%s", name, l[1], l[2])
 		}

@@ -37,7 +37,10 @@ func source(t *testing.T, dirs ...string) map[string][]*ast.File {
 
 // library are the packages that a user links.
 var library = []string{
-	".", "mutex", "rwmutex", "semaphore", "once", "leader", "period", "flight", "shards", "members", "internal/core", "internal/peers", "internal/flow", "internal/report", "internal/script", "internal/fault", "internal/setup", "internal/wake", "internal/operator", "internal/transport", "internal/localqueue", "internal/protocol", "internal/lease", "internal/nodeset", "internal/change",
+	".", "mutex", "rwmutex", "semaphore", "once", "leader", "period", "flight", "shards", "members",
+	"internal/core", "internal/peers", "internal/flow", "internal/report", "internal/script", "internal/fault",
+	"internal/setup", "internal/wake", "internal/operator", "internal/transport", "internal/localqueue",
+	"internal/protocol", "internal/lease", "internal/nodeset", "internal/change",
 	"internal/repair", "internal/process", "internal/resp", "internal/script",
 }
 
@@ -212,7 +215,8 @@ func agree(t *testing.T, doc string, texts, rows []string) {
 		assert.Equal(t, 1, n, "rows of %s that explain %q", doc, text)
 	}
 	for _, row := range rows {
-		assert.True(t, slices.ContainsFunc(texts, func(text string) bool { return begins(text, row) }), "%s explains %q, which the code does not say", doc, row)
+		assert.True(t, slices.ContainsFunc(texts, func(text string) bool { return begins(text, row) }),
+			"%s explains %q, which the code does not say", doc, row)
 	}
 }
 
@@ -285,7 +289,8 @@ var clear = regexp.MustCompile(`^(has not been asked yet|has not answered|not co
 func TestErrorsOfNodesAreExplained(t *testing.T) {
 	t.Parallel()
 	var texts, rows []string
-	for _, files := range source(t, "internal/core", "internal/peers", "internal/flow", "internal/fault", "internal/setup", "internal/operator", "internal/transport") {
+	for _, files := range source(t, "internal/core", "internal/peers", "internal/flow", "internal/fault",
+		"internal/setup", "internal/operator", "internal/transport") {
 		known := constants(files)
 		for _, f := range files {
 			for _, d := range f.Decls {
@@ -315,7 +320,9 @@ func TestErrorsOfNodesAreExplained(t *testing.T) {
 			}
 		}
 	}
-	texts = slices.DeleteFunc(texts, func(text string) bool { return ours.MatchString(text) || clear.MatchString(text) })
+	texts = slices.DeleteFunc(texts, func(text string) bool {
+		return ours.MatchString(text) || clear.MatchString(text)
+	})
 	slices.Sort(texts)
 	for _, cells := range table(t, "docs/reference/errors.md", "What an error says of a node") {
 		rows = append(rows, strings.Split(cells[0], "; ")...)

@@ -63,7 +63,8 @@ func TestRuleTable(t *testing.T) {
 		for _, rules := range leftOut.FindAllStringSubmatch(string(text), -1) {
 			names := ruleName.FindAllString(rules[1], -1)
 			inRow := func(rule string) bool { return strings.Contains(rows[rule], link) }
-			assert.True(t, len(names) == 0 || slices.ContainsFunc(names, inRow), "%s is not in the row of %s", name, rules[1])
+			assert.True(t, len(names) == 0 || slices.ContainsFunc(names, inRow),
+				"%s is not in the row of %s", name, rules[1])
 		}
 	}
 }

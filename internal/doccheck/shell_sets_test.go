@@ -21,7 +21,8 @@ import (
 // bootstraps: brand-new nodes vote after the command.
 func bootstraps(t *testing.T, b block) {
 	urls := redistest.Start(t, 3).URLs()
-	at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1], "redis://lock-c:6379", urls[2])
+	at := strings.NewReplacer("redis://lock-a:6379", urls[0], "redis://lock-b:6379", urls[1],
+		"redis://lock-c:6379", urls[2])
 	p := newPlace(t, urls...)
 	p.run("! quorate check")
 	p.run(at.Replace(b.text))
@@ -81,7 +82,8 @@ func restarts(t *testing.T, b block) {
 			host, _ := bufio.NewReader(conn).ReadString('\n')
 			host = strings.TrimSpace(host)
 			for i := range c.Len() {
-				assert.True(t, votes(e2e.Marker(t.Context(), c.Node(i))), "before %s is restarted, node %d votes", host, i)
+				assert.True(t, votes(e2e.Marker(t.Context(), c.Node(i))),
+					"before %s is restarted, node %d votes", host, i)
 			}
 			assert.NoError(t, c.Node(int(host[len(host)-1]-'a')).Restart())
 			restarted = append(restarted, host)

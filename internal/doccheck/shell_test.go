@@ -37,7 +37,8 @@ func newPlace(t *testing.T, nodes ...string) *place {
 
 // program puts a script there that others can run.
 func (p *place) program(path, script string) {
-	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, path), []byte("#!/usr/bin/env bash\nset -euo pipefail\n"+script), 0o755)) //nolint:gosec // it is to be run
+	require.NoError(p.t, os.WriteFile(filepath.Join(p.dir, path),
+		[]byte("#!/usr/bin/env bash\nset -euo pipefail\n"+script), 0o755)) //nolint:gosec // it is to be run
 }
 
 // run runs a script, and returns what it printed.
@@ -47,7 +48,8 @@ func (p *place) run(script string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = p.dir
-	cmd.Env = append(os.Environ(), "PATH="+p.bin+":"+os.Getenv("PATH"), "QUORATE_NODES="+strings.Join(p.nodes, ","))
+	cmd.Env = append(os.Environ(), "PATH="+p.bin+":"+os.Getenv("PATH"),
+		"QUORATE_NODES="+strings.Join(p.nodes, ","))
 	cmd.Env = append(cmd.Env, p.env...)
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
@@ -92,7 +94,8 @@ func TestShellBlocks(t *testing.T) {
 func demonstrates(t *testing.T, b block) {
 	p := newPlace(t)
 	assert.DirExists(t, filepath.Join(root, "cmd/quorate"))
-	assert.Contains(t, p.run(strings.Replace(b.text, "go run ./cmd/quorate demo", "quorate demo --seconds 2", 1)), "worker")
+	assert.Contains(t,
+		p.run(strings.Replace(b.text, "go run ./cmd/quorate demo", "quorate demo --seconds 2", 1)), "worker")
 }
 
 // The README's program runs on a new server, and prints the lines that the
@@ -107,7 +110,8 @@ func TestFirstProgram(t *testing.T) {
 	}
 	program, printed := ofReadme("go"), ofReadme("text")
 	urls := redistest.Start(t, 1).URLs()
-	dir, err := os.MkdirTemp(root, "_doccheck-") // inside the module, so that it resolves the imports, and in no ./...
+	// Inside the module, so that it resolves the imports, and in no ./...
+	dir, err := os.MkdirTemp(root, "_doccheck-")
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "main.go")
@@ -135,7 +139,8 @@ func repeats(t *testing.T, b block) {
 	const job = "quorate every report 1h -- ./report.sh\n"
 	require.Contains(t, b.text, job)
 	status := strings.Replace(b.text, job, "", 1)
-	out := p.run(job[:len(job)-1] + " &\nuntil { " + status + "} | grep 'is done'; do sleep 0.1; done\nkill %1\n")
+	out := p.run(job[:len(job)-1] + " &\nuntil { " + status +
+		"} | grep 'is done'; do sleep 0.1; done\nkill %1\n")
 	assert.Regexp(t, `report.sh ran with \d{19}`, out)
 }
 

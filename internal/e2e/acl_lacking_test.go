@@ -22,9 +22,10 @@ import (
 var lacking = map[string]string{
 	"+info": "this user may not run INFO",
 	// No waiter learns that it is its turn.
-	"+subscribe": "held by another client", "+publish": "held by another client", "&NAME:push:*": "held by another client",
-	"+scan": "has not been repaired", // a server that lost its data
-	"+hdel": "is damaged",            // half of a leave has been done
+	"+subscribe": "held by another client", "+publish": "held by another client",
+	"&NAME:push:*": "held by another client",
+	"+scan":        "has not been repaired", // a server that lost its data
+	"+hdel":        "is damaged",            // half of a leave has been done
 }
 
 // without returns the rights but for some.
@@ -42,7 +43,8 @@ func TestFewerRights(t *testing.T) {
 }
 
 func fewerRights(t *testing.T, c *redistest.Cluster) {
-	steps := slices.DeleteFunc(slices.Clone(everything), func(s step) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
+	steps := slices.DeleteFunc(slices.Clone(everything),
+		func(s step) bool { return s.what == "check" || s.what == "once" || s.what == "heal" })
 	for name, lacks := range map[string][]string{
 		"none": useful, "all": nil,
 	} {
@@ -51,7 +53,8 @@ func fewerRights(t *testing.T, c *redistest.Cluster) {
 		require.NoError(t, err, name)
 		config := !slices.Contains(lacks, "+config|get")
 		assert.NoError(t, u.run(deadline(t), q, steps), name)
-		err = once.New(q, u.job("durable"), once.WithDurable()).DoContext(deadline(t), func(context.Context) error { return nil })
+		err = once.New(q, u.job("durable"), once.WithDurable()).DoContext(deadline(t),
+			func(context.Context) error { return nil })
 		assert.NoError(t, err, name)
 		assert.NoError(t, u.onceWith(deadline(t), q), name)
 		assert.NoError(t, u.reconnect(deadline(t), q), name)
@@ -82,7 +85,8 @@ func TestRightLackingInAScript(t *testing.T) {
 	for _, err := range []error{m.LockContext(deadline(t)), m.TryLockContext(deadline(t))} {
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
-		assert.True(t, slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }), "%v", err)
+		assert.True(t, slices.ContainsFunc(refused,
+			func(s string) bool { return strings.Contains(err.Error(), s) }), "%v", err)
 	}
 }
 
@@ -105,7 +109,8 @@ func TestRightLackingForARelease(t *testing.T) {
 	require.ErrorContains(t, r.Nodes[0].Refuses, "grant its user the rights in docs/reference/security.md")
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
-	require.ErrorContains(t, m.UnlockContext(deadline(t)), "grant its user the rights in docs/reference/security.md")
+	require.ErrorContains(t, m.UnlockContext(deadline(t)),
+		"grant its user the rights in docs/reference/security.md")
 	right("+setrange")
 	require.True(t, e2e.Eventually(func() bool {
 		r, err := q.Check(t.Context())
@@ -128,6 +133,7 @@ func TestBootstrapWithoutARight(t *testing.T) {
 		require.ErrorIs(t, err, quorate.ErrNoQuorum, right)
 		require.NotErrorIs(t, err, context.DeadlineExceeded, right)
 		assert.ErrorContains(t, err, c.Node(0).Addr(), right)
-		assert.True(t, slices.ContainsFunc(refused, func(s string) bool { return strings.Contains(err.Error(), s) }), "without %s: %v", right, err)
+		assert.True(t, slices.ContainsFunc(refused,
+			func(s string) bool { return strings.Contains(err.Error(), s) }), "without %s: %v", right, err)
 	}
 }

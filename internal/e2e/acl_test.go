@@ -76,7 +76,8 @@ func newTenant(t *testing.T, c *redistest.Cluster, name string, rights []string)
 func (u *tenant) urls(password string) []string {
 	var urls []string
 	for _, s := range u.servers {
-		urls = append(urls, (&url.URL{Scheme: "redis", User: url.UserPassword(u.name, password), Host: s.Addr()}).String())
+		urls = append(urls,
+			(&url.URL{Scheme: "redis", User: url.UserPassword(u.name, password), Host: s.Addr()}).String())
 	}
 	return urls
 }
@@ -103,7 +104,8 @@ func TestRights(t *testing.T) {
 	// one is enough where they are there already.
 	require.NoError(t, newTenant(t, c, "reader", without(needed, "+script|load")).serves(deadline(t)))
 	require.NoError(t, newTenant(t, c, "loader", without(needed, "+script|exists")).serves(deadline(t)))
-	assert.ErrorContains(t, newTenant(t, c, "neither", without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
+	assert.ErrorContains(t, newTenant(t, c, "neither",
+		without(needed, "+script|load", "+script|exists")).serves(deadline(t)), "NOPERM")
 	first := newTenant(t, redistest.Start(t, 1), "first", without(needed, "+script|load"))
 	assert.ErrorContains(t, first.serves(deadline(t)), "NOPERM", "where they are not")
 
@@ -128,7 +130,8 @@ func TestRights(t *testing.T) {
 				says = []string{text}
 			}
 			if assert.Error(t, err, "without %s all is well", right) {
-				assert.True(t, slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) }), "without %s: %v", right, err)
+				assert.True(t, slices.ContainsFunc(says, func(s string) bool { return strings.Contains(err.Error(), s) }),
+					"without %s: %v", right, err)
 			}
 		})
 	}
@@ -144,7 +147,9 @@ func TestWithoutSubscribe(t *testing.T) {
 	q, err := quorate.Connect(deadline(t), u.urls("secret"), append(u.options(), log.Option())...)
 	require.NoError(t, err)
 	require.NoError(t, q.Bootstrap(deadline(t)))
-	assert.True(t, e2e.Eventually(func() bool { return len(log.Lines("cannot subscribe to a node's pushes")) > 0 }), log.Lines(""))
+	assert.True(t, e2e.Eventually(func() bool {
+		return len(log.Lines("cannot subscribe to a node's pushes")) > 0
+	}), log.Lines(""))
 	require.NoError(t, q.Close())
 }
 
@@ -176,7 +181,8 @@ func TestRightsAsDocumented(t *testing.T) {
 	want := strings.NewReplacer("~NAME-job:", "~job:", "NAME", "quorate").Replace(strings.Join(needed, " "))
 	assert.ElementsMatch(t, append(strings.Fields(want), naming), strings.Fields(line))
 
-	assert.Contains(t, string(text), "Redis 6.0 has no channel permissions: leave out `resetchannels` and `&quorate:push:*`.")
+	assert.Contains(t, string(text),
+		"Redis 6.0 has no channel permissions: leave out `resetchannels` and `&quorate:push:*`.")
 }
 
 // The rights show a tenant nothing of the server's settings, nor of another
@@ -190,8 +196,11 @@ func TestRightsReachNoFurther(t *testing.T) {
 	client := redis.NewClient(o)
 	defer func() { _ = client.Close() }()
 	for _, command := range []string{
-		"CONFIG GET requirepass", "CONFIG SET maxmemory 1", "ACL LIST", "CLIENT LIST", "CLIENT KILL TYPE normal", "CLIENT NO-EVICT on",
-		"GET other:marker", "SET other:marker 1", "GETRANGE app:b:{}:set 0 1", "DEL app:b:{}:set", "PUBLISH other:push 1", "KEYS *", "MONITOR", "SHUTDOWN NOSAVE", "FLUSHALL", "REPLICAOF NO ONE", "FUNCTION LIST", "SELECT 1",
+		"CONFIG GET requirepass", "CONFIG SET maxmemory 1", "ACL LIST", "CLIENT LIST",
+		"CLIENT KILL TYPE normal", "CLIENT NO-EVICT on",
+		"GET other:marker", "SET other:marker 1", "GETRANGE app:b:{}:set 0 1", "DEL app:b:{}:set",
+		"PUBLISH other:push 1", "KEYS *", "MONITOR", "SHUTDOWN NOSAVE", "FLUSHALL",
+		"REPLICAOF NO ONE", "FUNCTION LIST", "SELECT 1",
 	} {
 		var words []any
 		for _, w := range strings.Fields(command) {

@@ -45,7 +45,8 @@ func TestSkewOfTheSet(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3, redistest.WithClock())
 	require.NoError(t, c.Node(0).SetClock(3*time.Second, 1))
-	wide := e2e.Open(t, c, quorate.WithTTL(time.Second), quorate.WithSkew(6*time.Second), quorate.WithGuard(14*time.Second))
+	wide := e2e.Open(t, c, quorate.WithTTL(time.Second), quorate.WithSkew(6*time.Second),
+		quorate.WithGuard(14*time.Second))
 	none := e2e.Open(t, c, quorate.WithTTL(time.Second), quorate.WithSkew(0), quorate.WithGuard(14*time.Second))
 	for _, q := range []*quorate.Quorum{wide, none} {
 		r, err := q.Check(deadline(t))
@@ -104,7 +105,8 @@ func TestSupersededRun(t *testing.T) {
 		t.Helper()
 		const id = "ffffffffffffffffffffffffffffffff"
 		at := time.Now().Add(ahead)
-		record := "0 " + strconv.FormatInt(at.UnixMicro(), 10) + " " + id + " 0 " + strings.Repeat("0", 32) + " 0 0 0 "
+		record := "0 " + strconv.FormatInt(at.UnixMicro(), 10) + " " + id + " 0 " + strings.Repeat("0", 32) +
+			" 0 0 0 "
 		for i := range c.Len() {
 			require.NoError(t, c.Node(i).Client().Set(t.Context(), "quorate:{"+name+"}"+":r", record, time.Hour).Err())
 		}
@@ -139,7 +141,8 @@ func ahead(t *testing.T, s *redistest.Server, names ...string) {
 	const id = "ffffffffffffffffffffffffffffffff"
 	at := strconv.FormatInt(time.Now().Add(time.Hour).UnixMicro(), 10)
 	for _, name := range names {
-		require.NoError(t, s.Client().Set(t.Context(), "quorate:"+name+":r", "0 "+at+" "+id+" "+at+" "+id+" 1 0 0 1", 0).Err())
+		require.NoError(t, s.Client().Set(t.Context(), "quorate:"+name+":r",
+			"0 "+at+" "+id+" "+at+" "+id+" 1 0 0 1", 0).Err())
 	}
 }
 
@@ -222,12 +225,14 @@ func TestRecordAheadIsNamed(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 					defer cancel()
 					err = op(ctx)
-					return err != nil && strings.Contains(err.Error(), c.Node(0).Addr()+" has a record of this name that is too far ahead of its clock")
+					return err != nil && strings.Contains(err.Error(),
+						c.Node(0).Addr()+" has a record of this name that is too far ahead of its clock")
 				}), "%v", err)
 			})
 		}
 	})
-	require.NoError(t, c.Node(0).Client().Del(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0)), "quorate:{o}:r").Err())
+	require.NoError(t, c.Node(0).Client().Del(t.Context(),
+		e2e.MarkerKey(t.Context(), c.Node(0)), "quorate:{o}:r").Err())
 	require.NoError(t, c.Node(1).Restart())
 	assert.True(t, e2e.Eventually(func() bool { return do(deadline(t)) == nil }))
 }

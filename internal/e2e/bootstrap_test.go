@@ -104,7 +104,8 @@ func TestBootstrapThatWaitsWhileANodeForgets(t *testing.T) {
 	accepted := func(s *redistest.Server) bool {
 		return strings.Contains(s.Client().Get(t.Context(), "quorate:{}:set").Val(), " p ")
 	}
-	require.True(t, e2e.Eventually(func() bool { return accepted(c.Node(0)) && accepted(c.Node(1)) && accepted(node) }))
+	require.True(t,
+		e2e.Eventually(func() bool { return accepted(c.Node(0)) && accepted(c.Node(1)) && accepted(node) }))
 	require.NoError(t, node.Client().ConfigSet(t.Context(), "appendonly", "no").Err())
 
 	ways, via := e2e.Proxies(t, c.URLs(), proxy.Fault{})

@@ -81,7 +81,8 @@ func TestManyReleasesThatAreRefused(t *testing.T) {
 		m.Unlock()
 	}
 	assert.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOREPLICAS") >= claims }))
-	require.Error(t, mutex.New(q, "last").TryLockContext(deadline(t))) // its answer comes behind those to the releases
+	// Its answer comes behind those to the releases.
+	require.Error(t, mutex.New(q, "last").TryLockContext(deadline(t)))
 	assert.Less(t, runtime.NumGoroutine(), before+claims/4)
 	lacks("0")
 	require.NoError(t, q.Close())
@@ -108,7 +109,8 @@ func TestCloseAtAServerThatRefuses(t *testing.T) {
 	}
 	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute))
 	require.NoError(t, mutex.New(q, "right").LockContext(deadline(t)))
-	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER",
+		"default", "-eval", "-evalsha").Err())
 	assert.ErrorContains(t, q.Close(), " refused 1 release: NOPERM")
 }
 
@@ -125,13 +127,15 @@ func TestReleasesThatAreRefusedForGood(t *testing.T) {
 		held = append(held, mutex.New(q, fmt.Sprint("m", i)))
 		require.NoError(t, held[i].LockContext(deadline(t)))
 	}
-	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER",
+		"default", "-eval", "-evalsha").Err())
 	for _, m := range held {
 		m.Unlock()
 	}
 	require.True(t, e2e.Eventually(func() bool { return errorsOf(t, c.Node(0), "NOPERM") >= claims }))
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("refused to release")) > 0 }))
-	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "+eval", "+evalsha").Err())
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER",
+		"default", "+eval", "+evalsha").Err())
 	assert.ErrorContains(t, q.Close(), " refused 10 releases: NOPERM")
 	assert.Len(t, log.Lines("refused to release"), 1)
 	assert.Contains(t, log.Lines("refused to release")[0], "NOPERM")
@@ -145,7 +149,8 @@ func TestCloseLongAfterARelease(t *testing.T) {
 	q := e2e.Open(t, c, e2e.Timing(2*time.Second), log.Option())
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
-	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
+	require.NoError(t, c.Node(0).Client().Do(t.Context(), "ACL", "SETUSER",
+		"default", "-eval", "-evalsha").Err())
 	m.Unlock()
 	require.True(t, e2e.Eventually(func() bool { return len(log.Lines("refused to release")) > 0 }))
 	time.Sleep(3 * time.Second)
@@ -173,7 +178,8 @@ func (slowLog) Enabled(context.Context, slog.Level) bool { return true }
 // a program: Close waits for lines that are being written.
 func TestCloseWaitsForTheLog(t *testing.T) {
 	t.Parallel()
-	for line, event := range map[string]func(t *testing.T, n *redistest.Server, q *quorate.Quorum, m *mutex.Mutex){
+	for line, event := range map[string]func(t *testing.T, n *redistest.Server,
+		q *quorate.Quorum, m *mutex.Mutex){
 		"node refused to release a name": func(t *testing.T, n *redistest.Server, _ *quorate.Quorum, m *mutex.Mutex) {
 			require.NoError(t, n.Client().Do(t.Context(), "ACL", "SETUSER", "default", "-eval", "-evalsha").Err())
 			m.Unlock()
@@ -207,7 +213,8 @@ func TestCloseBesideAServerThatRefusesAll(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
 	q := e2e.Open(t, c, e2e.Timing(30*time.Second))
-	require.NoError(t, mutex.New(q, "first").Do(deadline(t), func(context.Context) error { return nil })) // all nodes are connected
+	// All nodes are connected.
+	require.NoError(t, mutex.New(q, "first").Do(deadline(t), func(context.Context) error { return nil }))
 	require.True(t, e2e.Eventually(func() bool {
 		left, err := e2e.Leftovers(deadline(t), c.Node(0))
 		return err == nil && len(left) == 0

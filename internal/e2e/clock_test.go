@@ -57,14 +57,16 @@ func TestClockThatEndsALease(t *testing.T) {
 			require.NoError(t, m.LockContext(deadline(t)))
 			lease := m.Lease()
 			other := mutex.New(q, "m")
-			require.True(t, e2e.Eventually(func() bool { // it knows the time of each node before it hears of the second once more
+			// It knows the time of each node before it hears of the second once more.
+			require.True(t, e2e.Eventually(func() bool {
 				r, err := q.Check(deadline(t))
 				return err == nil && r.Ready == 3
 			}))
 			require.True(t, e2e.Eventually(func() bool {
 				err := other.TryLockContext(deadline(t))
 				// A client that connects after the jump cannot see it.
-				return errors.Is(err, quorate.ErrHeld) && strings.Contains(err.Error(), c.Node(1).Addr()+" others are ahead")
+				return errors.Is(err, quorate.ErrHeld) &&
+					strings.Contains(err.Error(), c.Node(1).Addr()+" others are ahead")
 			}))
 			locked := make(chan error, 1)
 			lock := func() { locked <- other.LockContext(deadline(t)) }

@@ -35,9 +35,11 @@ func TestClusterModeIsRefused(t *testing.T) {
 					serveAllSlots(t, node)
 				}
 				if user == "blind" {
-					require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret", "~*", "&*", "+@all", "-info").Err())
+					require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "blind", "on", ">secret",
+						"~*", "&*", "+@all", "-info").Err())
 				}
-				refusesClusterMode(t, strings.Replace(node.URL(), "://", map[string]string{"default": "://", "blind": "://blind:secret@"}[user], 1))
+				refusesClusterMode(t, strings.Replace(node.URL(), "://",
+					map[string]string{"default": "://", "blind": "://blind:secret@"}[user], 1))
 			})
 		}
 	}

@@ -139,7 +139,8 @@ func clusterUnderLoad(t *testing.T, timing quorate.Option) (*redistest.Sharded, 
 	s := cluster(t)
 	q := e2e.OpenAt(t, []string{s.URL()}, timing)
 	require.NoError(t, q.Bootstrap(t.Context()))
-	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
+	l := startLoad(t, []*quorate.Quorum{q, e2e.OpenAt(t, []string{s.URL()}, timing),
+		e2e.OpenAt(t, []string{s.URL()}, timing)})
 	l.busy(t)
 	return s, l
 }
@@ -160,8 +161,10 @@ func TestClusterAlone(t *testing.T) {
 	}))
 	switched := l.now()
 	first := l.after(t, killed)
-	t.Logf("failover after %v, locked again after %v", time.Duration(switched-killed), time.Duration(first-killed))
-	assert.Greater(t, time.Duration(first-killed), guard, "the new master does not vote before its guard time ends")
+	t.Logf("failover after %v, locked again after %v",
+		time.Duration(switched-killed), time.Duration(first-killed))
+	assert.Greater(t, time.Duration(first-killed), guard,
+		"the new master does not vote before its guard time ends")
 	assert.Less(t, time.Duration(first-switched), 2*guard+e2e.Patience/2)
 	require.NoError(t, master.Restart(), "it is a master until it hears of the other one")
 	l.after(t, l.now()+int64(100*time.Millisecond))

@@ -43,7 +43,8 @@ func TestCompatibility(t *testing.T) {
 			})
 			t.Run(suite.Rights, func(t *testing.T) {
 				c := redistest.Start(t, n, redistest.WithAOF("everysec"))
-				if err := c.Node(0).Client().Do(t.Context(), "ACL", "WHOAMI").Err(); err != nil && strings.Contains(err.Error(), "unknown command") {
+				if err := c.Node(0).Client().Do(t.Context(), "ACL", "WHOAMI").Err(); err != nil &&
+					strings.Contains(err.Error(), "unknown command") {
 					t.Skip("it has no users")
 				}
 				u := newTenant(t, c, "documented", slices.Concat(needed, useful))
@@ -101,7 +102,8 @@ func restarts(t *testing.T, c *redistest.Cluster) {
 		require.NoError(t, m.UnlockContext(ctx))
 		require.True(t, e2e.Eventually(func() bool {
 			r, err := q.Check(ctx)
-			return err == nil && r.Ready == c.Len() && !slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return len(n.Warnings) > 0 })
+			return err == nil && r.Ready == c.Len() &&
+				!slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return len(n.Warnings) > 0 })
 		}))
 	}
 	if c.Len() == 1 {

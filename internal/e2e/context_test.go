@@ -83,7 +83,8 @@ func TestContextsEndAtTheDeadline(t *testing.T) {
 			}))
 		},
 		"leader.Run": func(t *testing.T) {
-			assert.ErrorIs(t, leader.New(q, "leader", leader.WithID("a"), leader.WithOneTerm(), noRenewal).Run(ctx, leader.Callbacks{
+			assert.ErrorIs(t, leader.New(q, "leader", leader.WithID("a"), leader.WithOneTerm(),
+				noRenewal).Run(ctx, leader.Callbacks{
 				OnStartedLeading: func(ctx context.Context, lease quorate.Lease) { use(t, ctx, lease) },
 			}), quorate.ErrLost)
 		},

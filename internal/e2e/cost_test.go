@@ -87,7 +87,8 @@ func TestCostOfManyWaiters(t *testing.T) {
 		}
 	}
 	for i, n := range inUse {
-		t.Logf("%d in use: an Acquire and its Release among many claims cost a node %.0f bytes and %.1f µs", n, bytes[i], usec[i])
+		t.Logf("%d in use: an Acquire and its Release among many claims cost a node %.0f bytes and %.1f µs", n,
+			bytes[i], usec[i])
 	}
 	require.LessOrEqual(t, bytes[1], 2*bytes[0])
 	require.LessOrEqual(t, usec[1], 1.5*usec[0])
@@ -113,7 +114,8 @@ func (m *meter) waiters(t *testing.T, all []*semaphore.Weighted, users int) acco
 	wg.Wait()
 	after := m.read(t)
 	n := float64(times * users * m.c.Len())
-	return account{(after.calls - before.calls) / n, (after.usec - before.usec) / n, (after.bytes - before.bytes) / n}
+	return account{(after.calls - before.calls) / n, (after.usec - before.usec) / n,
+		(after.bytes - before.bytes) / n}
 }
 
 // meter reads the accounts that servers keep.
@@ -172,7 +174,8 @@ func (m *meter) read(t *testing.T) (a account) {
 		a.bytes += number(input, 1) + number(output, 1)
 		// Command and reply as they are on the wire. A server counts what it
 		// has sent, so this reply will be in its next account.
-		m.own += float64(len("*3\r\n$4\r\ninfo\r\n$5\r\nstats\r\n$12\r\ncommandstats\r\n") + len("$1234\r\n\r\n") + len(info))
+		m.own += float64(len("*3\r\n$4\r\ninfo\r\n$5\r\nstats\r\n$12\r\ncommandstats\r\n") + len("$1234\r\n\r\n") +
+			len(info))
 	}
 	return a
 }

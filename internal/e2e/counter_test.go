@@ -61,7 +61,8 @@ func count(t *testing.T, c *redistest.Cluster, faulty int) {
 		require.NoError(t, c.Node(i).Kill())
 	}
 	if faulty > 0 {
-		require.True(t, e2e.Eventually(func() bool { return number() >= processes*each/2 }), "it goes on without them")
+		require.True(t, e2e.Eventually(func() bool { return number() >= processes*each/2 }),
+			"it goes on without them")
 	}
 	for i := range faulty {
 		require.NoError(t, c.Node(i).Restart())
@@ -85,7 +86,8 @@ func count(t *testing.T, c *redistest.Cluster, faulty int) {
 			tokens[n] = token
 		}
 	}
-	t.Logf("%d increments by %d processes in %v", processes*each, processes, time.Since(began).Round(time.Millisecond))
+	t.Logf("%d increments by %d processes in %v", processes*each, processes,
+		time.Since(began).Round(time.Millisecond))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	assert.Equal(t, strconv.Itoa(processes*each), string(text))

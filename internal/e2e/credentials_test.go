@@ -22,7 +22,8 @@ import (
 func TestStaleCredentials(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
-	require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">fresh", "allkeys", "allchannels", "+@all").Err())
+	require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">fresh", "allkeys",
+		"allchannels", "+@all").Err())
 	var asked atomic.Int64
 	var password atomic.Value
 	for name, o := range map[string]redis.Options{

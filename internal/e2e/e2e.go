@@ -143,7 +143,8 @@ func Open(t testing.TB, c *redistest.Cluster, opts ...quorate.Option) *quorate.Q
 func joined(q *quorate.Quorum) {
 	_ = Eventually(func() bool {
 		r, err := q.Check(context.Background())
-		return err == nil && r.Ready == len(r.Nodes) && !slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return !n.CaughtUp })
+		return err == nil && r.Ready == len(r.Nodes) &&
+			!slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return !n.CaughtUp })
 	})
 }
 
@@ -168,7 +169,8 @@ func OpenAt(t testing.TB, urls []string, opts ...quorate.Option) *quorate.Quorum
 	for i, u := range urls {
 		clients, names = append(clients, Client(t, u)), append(names, all[i].Name())
 	}
-	q, err := quorate.New(clients, append([]quorate.Option{quorate.WithLogger(nil), quorate.WithNodeNames(names...)}, opts...)...)
+	q, err := quorate.New(clients,
+		append([]quorate.Option{quorate.WithLogger(nil), quorate.WithNodeNames(names...)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

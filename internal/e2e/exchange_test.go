@@ -118,9 +118,11 @@ func (c *rotation) judge(t *testing.T, late *lateness.Lateness) {
 	}
 	for _, s := range c.waits {
 		still := late.Within(s.from, s.to)
-		assert.LessOrEqual(t, s.to.Sub(s.from), rotationLease+still, "a client waited for longer than a lease (the machine stood still for %v)", still)
+		assert.LessOrEqual(t, s.to.Sub(s.from), rotationLease+still,
+			"a client waited for longer than a lease (the machine stood still for %v)", still)
 	}
-	t.Logf("%d holds, %d lost, the longest wait %v, the machine was late by up to %v", c.holds.Load(), len(c.lost), c.longest, late.Most())
+	t.Logf("%d holds, %d lost, the longest wait %v, the machine was late by up to %v", c.holds.Load(),
+		len(c.lost), c.longest, late.Most())
 }
 
 // mustLast fails the test if a hold is lost.
@@ -137,7 +139,8 @@ func mustLast(t *testing.T, late *lateness.Lateness, l quorate.Lease) {
 // have failed: renewals begin a third of a lease apart.
 func excused(t *testing.T, late *lateness.Lateness, end time.Time) {
 	t.Helper()
-	assert.Greater(t, late.Within(end.Add(-rotationLease), end), rotationLease/3, "a hold is lost, %v ago", time.Since(end))
+	assert.Greater(t, late.Within(end.Add(-rotationLease), end), rotationLease/3,
+		"a hold is lost, %v ago", time.Since(end))
 }
 
 // recorded has the nodes record their set. On a busy machine an attempt may be
@@ -180,7 +183,8 @@ func TestExchangeUnderLoad(t *testing.T) {
 
 // exchangeUnderLoad has an operator change the set of the first three servers.
 // Some servers stay or come, and the others leave.
-func exchangeUnderLoad(t *testing.T, c *redistest.Cluster, stay, leave []int, changes ...func(context.Context, *quorate.Quorum) error) {
+func exchangeUnderLoad(t *testing.T, c *redistest.Cluster, stay, leave []int,
+	changes ...func(context.Context, *quorate.Quorum) error) {
 	t.Helper()
 	urls, timing := c.URLs()[:3], e2e.Timing(rotationLease)
 	operator := e2e.OpenAt(t, urls, timing)
@@ -212,7 +216,8 @@ func exchangeUnderLoad(t *testing.T, c *redistest.Cluster, stay, leave []int, ch
 		require.NoError(t, c.Node(i).Kill())
 	}
 	had := users.holds.Load()
-	require.True(t, e2e.Eventually(func() bool { return users.holds.Load() > had+64 }), "the new set does not need the nodes that have left")
+	require.True(t, e2e.Eventually(func() bool { return users.holds.Load() > had+64 }),
+		"the new set does not need the nodes that have left")
 	cancel()
 	users.all.Wait()
 	for _, m := range kept {

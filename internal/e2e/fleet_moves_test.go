@@ -86,7 +86,8 @@ func reopen(open map[string]*quorate.Quorum, sets []string) (used map[string]*qu
 	used = map[string]*quorate.Quorum{}
 	for _, set := range sets {
 		if used[set] = open[set]; used[set] == nil {
-			if used[set], err = quorate.Connect(context.Background(), strings.Split(set, ","), e2e.Timing(moverTTL), quorate.WithLogger(nil)); err != nil {
+			if used[set], err = quorate.Connect(context.Background(), strings.Split(set, ","), e2e.Timing(moverTTL),
+				quorate.WithLogger(nil)); err != nil {
 				return nil, err
 			}
 		}
@@ -99,7 +100,8 @@ func reopen(open map[string]*quorate.Quorum, sets []string) (used map[string]*qu
 }
 
 // taker returns what takes one turn on one set, or on two.
-func taker(open map[string]*quorate.Quorum, name string, sets []string, file string) func(context.Context) error {
+func taker(open map[string]*quorate.Quorum, name string, sets []string,
+	file string) func(context.Context) error {
 	if len(sets) == 1 {
 		m := mutex.New(open[sets[0]], name)
 		return func(ctx context.Context) error {
@@ -204,7 +206,8 @@ func TestFleetMoves(t *testing.T) {
 	for _, set := range []string{a, b, c} {
 		require.NoError(t, declare(t, strings.Split(set, ",")))
 	}
-	f := &moving{file: filepath.Join(t.TempDir(), "ledger"), answers: make(chan string, 100**movers), wrong: map[string]int{}}
+	f := &moving{file: filepath.Join(t.TempDir(), "ledger"),
+		answers: make(chan string, 100**movers), wrong: map[string]int{}}
 	require.NoError(t, os.WriteFile(f.file, []byte(`{"Turns":{},"Tokens":{}}`), 0o600))
 	began := time.Now()
 	for range *movers {
@@ -226,7 +229,8 @@ func TestFleetMoves(t *testing.T) {
 		f.use(t, f.workers[len(f.workers)/2:], sets)
 		f.mix(t, sets)
 	}
-	t.Logf("%d processes took %v: %v", *movers, time.Since(began).Round(time.Millisecond), slices.Sorted(maps.Values(f.turns())))
+	t.Logf("%d processes took %v: %v", *movers, time.Since(began).Round(time.Millisecond),
+		slices.Sorted(maps.Values(f.turns())))
 	assert.Empty(t, f.wrong)
 
 	f.use(t, f.workers[:len(f.workers)/2], c)

@@ -100,7 +100,8 @@ func TestManyLeasesSurviveAReconnect(t *testing.T) {
 func TestUnlocksKeepToANodesRoom(t *testing.T) {
 	c := redistest.Start(t, 3)
 	seen := &tally{}
-	q := e2e.Open(t, c, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute), quorate.WithNodeTimeout(10*time.Second), quorate.WithObserver(seen))
+	q := e2e.Open(t, c, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute),
+		quorate.WithNodeTimeout(10*time.Second), quorate.WithObserver(seen))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var all sync.WaitGroup
@@ -115,7 +116,8 @@ func TestUnlocksKeepToANodesRoom(t *testing.T) {
 	require.True(t, e2e.Eventually(func() bool { return locks.Load() > 100 }))
 	require.NoError(t, c.Node(0).Stop())
 	n := locks.Load()
-	assert.Eventually(t, func() bool { return locks.Load() > n+10_000 }, 3*e2e.Patience, time.Millisecond, "the others serve on")
+	assert.Eventually(t, func() bool { return locks.Load() > n+10_000 }, 3*e2e.Patience,
+		time.Millisecond, "the others serve on")
 	require.NoError(t, c.Node(0).Cont())
 	stop()
 	all.Wait()

@@ -57,7 +57,8 @@ func TestForgedTextsInTheLog(t *testing.T) {
 	t.Parallel()
 	const name = "a name\x1b[31m\nERROR own"
 	for what, forged := range map[string]string{
-		"a new line": "x\ty\x1b[31m\nERROR forged", "an escape": "x\ty\x1b[31m ERROR forged", "much": strings.Repeat("z", 12_000),
+		"a new line": "x\ty\x1b[31m\nERROR forged", "an escape": "x\ty\x1b[31m ERROR forged",
+		"much": strings.Repeat("z", 12_000),
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +71,8 @@ func TestForgedTextsInTheLog(t *testing.T) {
 				case command == "EVALSHA":
 					return "-ERR " + forged + "\r\n"
 				case command == "INFO" && len(words) > 1 && words[1] == "server":
-					text := "redis_version:7.0.0" + strings.ReplaceAll(forged, "\n", "") + "\r\nrun_id:" + strings.ReplaceAll(forged, "\n", "") + "\r\n"
+					text := "redis_version:7.0.0" + strings.ReplaceAll(forged, "\n", "") + "\r\nrun_id:" +
+						strings.ReplaceAll(forged, "\n", "") + "\r\n"
 					return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text)
 				}
 				return ""
@@ -82,9 +84,11 @@ func TestForgedTextsInTheLog(t *testing.T) {
 			require.NoError(t, m.LockContext(deadline(t)))
 			<-m.Lease().Context().Done() // its loss tells what the node has said
 			require.NoError(t, c.Node(0).Client().Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal").Err())
-			require.True(t, e2e.Eventually(func() bool { return len(log.of("a hold was lost")) > 0 }), "%.3000q", &log.lines)
+			require.True(t, e2e.Eventually(func() bool { return len(log.of("a hold was lost")) > 0 }), "%.3000q",
+				&log.lines)
 			_ = q.Close() // the node acknowledges no release
-			quoted := map[string]string{"a new line": `x\ty\x1b[31m\n`, "an escape": "ERROR forged", "much": "zzz"}[what]
+			quoted := map[string]string{"a new line": `x\ty\x1b[31m\n`,
+				"an escape": "ERROR forged", "much": "zzz"}[what]
 			require.NotEmpty(t, log.of(quoted), "%.6000q", log.of("error="))
 			for _, line := range log.of("") {
 				assert.Less(t, len(line), 8<<10, "%.200q", line)

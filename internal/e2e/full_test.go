@@ -86,7 +86,8 @@ func fullServers(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	full := time.Now()
 	leases := []quorate.Lease{m.Lease(), waited.Lease(), rw.Lease(), down.Lease()}
 	for _, l := range leases {
-		assert.True(t, e2e.Eventually(func() bool { return l.ValidUntil().After(full.Add(5 * ttl / 4)) }), "renewed")
+		assert.True(t, e2e.Eventually(func() bool { return l.ValidUntil().After(full.Add(5 * ttl / 4)) }),
+			"renewed")
 	}
 	assert.NoError(t, down.Downgrade(ctx))
 	waited.Unlock()
@@ -162,7 +163,8 @@ func fullServersRecord(t *testing.T, c *redistest.Cluster, ttl time.Duration) {
 	assert.Equal(t, "two", e2e.Receive(t, seen))
 	assert.NoError(t, e.Resign(ctx))
 	assert.Contains(t, e2e.Receive(t, seen), leader.ErrNoLeader.Error())
-	ended, cancel := context.WithTimeout(ctx, 300*time.Millisecond) // only how soon the test is over depends on it
+	// Only how soon the test is over depends on it.
+	ended, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
 	err = once.New(q, "new").DoContext(ended, func(context.Context) error { return nil })
 	assert.ErrorContains(t, err, "maxmemory")
@@ -189,9 +191,11 @@ func TestFullServerIsConnectedTo(t *testing.T) {
 	}
 	other := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second))
 	var r quorate.Report
-	require.True(t, e2e.Eventually(func() bool { // it learns of the set by one node, and connects to the others again
+	// It learns of the set by one node, and connects to the others again.
+	require.True(t, e2e.Eventually(func() bool {
 		r, err = other.Check(ctx)
-		return !slices.ContainsFunc(r.Nodes, func(n quorate.NodeReport) bool { return n.Err != nil || n.Refuses == nil && n.Recovering == 0 })
+		return !slices.ContainsFunc(r.Nodes,
+			func(n quorate.NodeReport) bool { return n.Err != nil || n.Refuses == nil && n.Recovering == 0 })
 	}), "%v %v", &err, &r)
 	assert.NotEmpty(t, r.Nodes[2].Recovering, "it does not vote before its guard time ends")
 	assert.NoError(t, m.UnlockContext(ctx))

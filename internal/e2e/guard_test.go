@@ -24,7 +24,8 @@ import (
 
 func TestFreshServersWaitForTheGuardTime(t *testing.T) {
 	t.Parallel()
-	const ttl, guard = 300 * time.Millisecond, 4 * time.Second // a busy machine asks three times, and answers late
+	// A busy machine asks three times, and answers late.
+	const ttl, guard = 300 * time.Millisecond, 4 * time.Second
 	late := lateness.Measure(t)
 	c := redistest.Start(t, 3)
 	var log e2e.Log
@@ -90,7 +91,8 @@ func TestBrandNewNodesNameTheRemedy(t *testing.T) {
 	var later e2e.Log
 	e2e.OpenAt(t, c.URLs(), e2e.Guarded(time.Second, guard), later.Option())
 	require.NoError(t, c.Node(0).Restart())
-	require.True(t, e2e.Eventually(func() bool { return m.TryLockContext(t.Context()) == nil }), "a majority has its data")
+	require.True(t, e2e.Eventually(func() bool { return m.TryLockContext(t.Context()) == nil }),
+		"a majority has its data")
 	m.Unlock()
 	require.True(t, e2e.Eventually(func() bool {
 		report, err := q.Check(t.Context())
@@ -133,7 +135,8 @@ func TestBlankNodesComeAliveByThemselves(t *testing.T) {
 func TestBootstrapAfterConnect(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	q, err := quorate.Connect(deadline(t), c.URLs(), e2e.Guarded(time.Second, time.Hour), quorate.WithLogger(nil))
+	q, err := quorate.Connect(deadline(t), c.URLs(),
+		e2e.Guarded(time.Second, time.Hour), quorate.WithLogger(nil))
 	require.NoError(t, err)
 	defer q.Close()
 	require.NoError(t, q.Bootstrap(deadline(t)))
@@ -227,7 +230,8 @@ func TestRestartWithFileOfBefore(t *testing.T) {
 	require.NoError(t, m.LockContext(deadline(t)))
 	held := m.Lease()
 	require.NoError(t, node.Restart())
-	require.NoError(t, c.Node(0).Stop()) // so that the holder's renewals and the other's votes are these servers'
+	// So that the holder's renewals and the other's votes are these servers'.
+	require.NoError(t, c.Node(0).Stop())
 	other := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", node.URL(), c.Node(2).URL()}, timing), "m")
 	err := other.LockContext(deadline(t))
 	require.NoError(t, err)

@@ -44,7 +44,8 @@ func TestLockHolderRepairsNodes(t *testing.T) {
 	}
 	require.NoError(t, holder.Lease().Context().Err())
 	holder.Unlock()
-	require.NoError(t, once.New(e2e.OpenAt(t, c.URLs(), timing), "migration").DoContext(deadline(t), func(context.Context) error {
+	require.NoError(t, once.New(e2e.OpenAt(t, c.URLs(), timing),
+		"migration").DoContext(deadline(t), func(context.Context) error {
 		t.Error("the migration runs again")
 		return nil
 	}))
@@ -64,7 +65,8 @@ func TestOnceAfterNewNodesServedLocks(t *testing.T) {
 	}
 	require.NoError(t, c.Node(0).Stop())
 	ran := false
-	require.NoError(t, once.New(e2e.OpenAt(t, c.URLs(), timing), "o").DoContext(deadline(t), func(context.Context) error {
+	require.NoError(t, once.New(e2e.OpenAt(t, c.URLs(), timing),
+		"o").DoContext(deadline(t), func(context.Context) error {
 		ran = true
 		return nil
 	}))
@@ -79,16 +81,19 @@ func TestCheckNamesTheRemedy(t *testing.T) {
 	e2e.Open(t, c, e2e.Timing(time.Second))
 	require.NoError(t, c.Node(1).Kill())
 	marker := c.Node(0).Client().Get(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val()
-	require.NoError(t, c.Node(0).Client().Set(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0)), strings.TrimSuffix(marker, " w"), 0).Err())
+	require.NoError(t, c.Node(0).Client().Set(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0)),
+		strings.TrimSuffix(marker, " w"), 0).Err())
 	q := e2e.OpenAt(t, c.URLs(), e2e.Timing(time.Second))
 	require.True(t, e2e.Eventually(func() bool { // the other client may be at it still
 		report, err := q.Check(deadline(t))
-		return err == nil && len(report.Nodes[0].Warnings) == 1 && strings.Contains(report.Nodes[0].Warnings[0], "quorate members replace")
+		return err == nil && len(report.Nodes[0].Warnings) == 1 &&
+			strings.Contains(report.Nodes[0].Warnings[0], "quorate members replace")
 	}))
 	require.NoError(t, c.Node(1).Restart())
 	caughtUp(t, c.Node(0))
 	var warnings []string
-	assert.True(t, e2e.Eventually(func() bool { // a busy machine reads a clock late, and takes it for one that differs
+	// A busy machine reads a clock late, and takes it for one that differs.
+	assert.True(t, e2e.Eventually(func() bool {
 		report, err := q.Check(deadline(t))
 		require.NoError(t, err)
 		warnings = report.Nodes[0].Warnings
@@ -108,7 +113,8 @@ func TestCheckAfterANodeWasAReplica(t *testing.T) {
 	require.NoError(t, c.Node(2).Client().ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err())
 	require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", host, port).Err())
 	require.True(t, e2e.Eventually(func() bool {
-		return c.Node(1).Client().InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+		return c.Node(1).Client().InfoMap(t.Context(),
+			"replication").Item("Replication", "master_link_status") == "up"
 	}))
 	require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 	report, err := q.Check(deadline(t))
@@ -125,7 +131,8 @@ func TestCheckWithoutInfo(t *testing.T) {
 	q := e2e.OpenAt(t, c.URLs())
 	require.True(t, e2e.Eventually(func() bool {
 		report, err := q.Check(deadline(t))
-		return err == nil && report.Ready == 2 && report.Nodes[0].Err != nil && strings.Contains(report.Nodes[0].Err.Error(), "+info")
+		return err == nil && report.Ready == 2 && report.Nodes[0].Err != nil &&
+			strings.Contains(report.Nodes[0].Err.Error(), "+info")
 	}))
 }
 

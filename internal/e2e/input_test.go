@@ -67,14 +67,19 @@ func TestBadOptions(t *testing.T) {
 	}{
 		{"ttl 0", quorate.WithTTL(0), []string{"WithTTL(0s)", "choose seconds"}},
 		{"ttl negative", quorate.WithTTL(-time.Second), []string{"WithTTL(-1s)", "choose seconds"}},
-		{"ttl with microseconds", quorate.WithTTL(1234567 * time.Microsecond), []string{"WithTTL(1.234567s)", "whole number"}},
+		{"ttl with microseconds", quorate.WithTTL(1234567 * time.Microsecond),
+			[]string{"WithTTL(1.234567s)", "whole number"}},
 		{"ttl of days", quorate.WithTTL(48 * time.Hour), []string{"WithTTL(48h0m0s)", "at most 24h"}},
-		{"ttl too long for the guard", quorate.WithTTL(9 * time.Second), []string{"WithGuard(20s)", "choose WithGuard(22s) or more", "shorter WithTTL"}},
-		{"guard too short", quorate.WithGuard(time.Second), []string{"WithGuard(1s)", "choose WithGuard(20s) or more"}},
+		{"ttl too long for the guard", quorate.WithTTL(9 * time.Second),
+			[]string{"WithGuard(20s)", "choose WithGuard(22s) or more", "shorter WithTTL"}},
+		{"guard too short", quorate.WithGuard(time.Second),
+			[]string{"WithGuard(1s)", "choose WithGuard(20s) or more"}},
 		{"skew negative", quorate.WithSkew(-1), []string{"WithSkew(-1ns)"}},
 		{"node timeout 0", quorate.WithNodeTimeout(0), []string{"WithNodeTimeout(0s)", "must be positive"}},
-		{"node timeout too long", quorate.WithNodeTimeout(3 * time.Second), []string{"WithNodeTimeout(3s)", "choose at most 2s"}},
-		{"retention too short", quorate.WithRetention(time.Second), []string{"WithRetention(1s)", "below the guard time 20s"}},
+		{"node timeout too long", quorate.WithNodeTimeout(3 * time.Second),
+			[]string{"WithNodeTimeout(3s)", "choose at most 2s"}},
+		{"retention too short", quorate.WithRetention(time.Second),
+			[]string{"WithRetention(1s)", "below the guard time 20s"}},
 		{"max hold negative", quorate.WithMaxHold(-1), []string{"WithMaxHold(-1ns)", "0 means no limit"}},
 		{"linger negative", quorate.WithLinger(-1), []string{"WithLinger(-1ns)", "0 means none"}},
 		{"prefix empty", quorate.WithPrefix(""), []string{`WithPrefix("")`}},
@@ -116,7 +121,8 @@ func TestBadNodes(t *testing.T) {
 		{"none", nil, "no nodes; pass 1, 3 or 5"},
 		{"nil", []redis.UniversalClient{one, nil, two}, "node 2 is"},
 		{"typed nil", []redis.UniversalClient{one, two, typedNil}, "node 3 is nil"},
-		{"the same client twice", []redis.UniversalClient{one, two, one}, "nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
+		{"the same client twice", []redis.UniversalClient{one, two, one},
+			"nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
 		{"the same server twice", []redis.UniversalClient{one, two, again}, "list each server once"},
 		{"not a single server", []redis.UniversalClient{one, two, ring}, "pass a *redis.Client (one master)"},
 	} {
@@ -149,7 +155,8 @@ func TestConnectForms(t *testing.T) {
 	socket := filepath.Join(dir, "s")
 	c := redistest.Start(t, 2)
 	local := redistest.Start(t, 1, redistest.WithArgs("--unixsocket", socket))
-	q, err := quorate.Connect(t.Context(), []string{c.Node(0).Addr() + " ,\n\tredis://" + c.Node(1).Addr() + "\n", "unix://" + socket})
+	q, err := quorate.Connect(t.Context(),
+		[]string{c.Node(0).Addr() + " ,\n\tredis://" + c.Node(1).Addr() + "\n", "unix://" + socket})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, q.Close()) }()
 	require.NoError(t, q.Bootstrap(t.Context()))
@@ -204,7 +211,8 @@ func TestWrongPassword(t *testing.T) {
 				var e *quorate.Error
 				require.ErrorAs(t, err, &e)
 				require.Len(t, e.Nodes, 3)
-				refused := slices.DeleteFunc(slices.Clone(e.Nodes), func(n quorate.NodeError) bool { return !strings.Contains(n.Err.Error(), what) })
+				refused := slices.DeleteFunc(slices.Clone(e.Nodes),
+					func(n quorate.NodeError) bool { return !strings.Contains(n.Err.Error(), what) })
 				assert.GreaterOrEqual(t, len(refused), 2, "%v", err) // the third may still be connecting
 				assert.ErrorContains(t, err, refused[0].Node+" ")
 				assert.ErrorContains(t, err, what)
@@ -227,7 +235,8 @@ func TestWrongPassword(t *testing.T) {
 	require.NoError(t, e2e.Declare(c.URLs()))
 	urls := c.URLs()
 	urls[0] = "redis://:wrong@" + c.Node(0).Addr()
-	q, err := quorate.Connect(deadline(t), urls, e2e.Guarded(time.Second, 3*time.Second), quorate.WithLogger(nil))
+	q, err := quorate.Connect(deadline(t), urls,
+		e2e.Guarded(time.Second, 3*time.Second), quorate.WithLogger(nil))
 	require.NoError(t, err)
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))

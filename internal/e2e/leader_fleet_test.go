@@ -175,7 +175,8 @@ func (f *fleet) ended(b outset) (at int64) {
 // A process that has not taken part judges what they have written down.
 func TestLeaderFleet(t *testing.T) {
 	const size, ttl = 10, time.Second
-	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: lateness.Measure(t), logs: map[string][]string{}}
+	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100),
+		late: lateness.Measure(t), logs: map[string][]string{}}
 	q := e2e.Open(t, f.c, e2e.Timing(ttl))
 	ctx, cancel := context.WithCancel(t.Context())
 	watching, lookAway := context.WithCancel(ctx)
@@ -215,7 +216,8 @@ func TestLeaderFleet(t *testing.T) {
 	for _, how := range slices.Sorted(maps.Keys(took)) {
 		ds := took[how]
 		slices.Sort(ds)
-		t.Logf("the leader %s, %d times: the next one leads after %v (median), %v (max)", how, len(ds), ds[len(ds)/2], ds[len(ds)-1])
+		t.Logf("the leader %s, %d times: the next one leads after %v (median), %v (max)", how,
+			len(ds), ds[len(ds)/2], ds[len(ds)-1])
 	}
 	t.Logf("%d terms of %d processes; a round trip takes %v", len(terms), len(f.members), ping(t, f.c.URLs()))
 	require.GreaterOrEqual(t, len(terms), len(took["resigns"]))
@@ -243,7 +245,8 @@ func (f *fleet) goHome() {
 func (f *fleet) killed(m *member) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return slices.ContainsFunc(f.logs[m.name], func(line string) bool { return strings.HasPrefix(line, "killed") })
+	return slices.ContainsFunc(f.logs[m.name],
+		func(line string) bool { return strings.HasPrefix(line, "killed") })
 }
 
 // watch writes down the terms that an observer gets.

@@ -77,7 +77,8 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 	var es [2]*leader.Election
 	admitted := make(admissions, 10)
 	for i := range es {
-		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithTracer(admitted)), "e", leader.WithID(fmt.Sprint(i)))
+		es[i] = leader.New(e2e.OpenAt(t, urls, e2e.Timing(ttl), quorate.WithTracer(admitted)),
+			"e", leader.WithID(fmt.Sprint(i)))
 		require.NoError(t, es[i].Campaign(deadline(t), "")) // connected
 		require.NoError(t, es[i].Resign(t.Context()))
 		<-admitted
@@ -110,7 +111,8 @@ func succession(t *testing.T, c *redistest.Cluster, urls []string, rounds int) (
 	slices.Sort(held)
 	slices.Sort(led)
 	trip = ping(t, urls)
-	t.Logf("a round trip takes %v; from Resign until the next has the claim: median %v; until it leads: median %v (%.1f round trips), max %v",
+	t.Logf("a round trip takes %v; from Resign until the next has the claim: median %v; until it leads: median "+
+		"%v (%.1f round trips), max %v",
 		trip, held[rounds/2], led[rounds/2], float64(led[rounds/2])/float64(trip), led[rounds-1])
 	return held[rounds/2], led[rounds/2], trip
 }
@@ -146,7 +148,8 @@ func TestLeaderCutOff(t *testing.T) {
 	var all, runs sync.WaitGroup
 	for i := range size {
 		name := fmt.Sprint("e", i)
-		first, second := leader.New(away, name, leader.WithID("first"), leader.WithOneTerm()), leader.New(here, name, leader.WithID("second"))
+		first, second := leader.New(away, name, leader.WithID("first"), leader.WithOneTerm()),
+			leader.New(here, name, leader.WithID("second"))
 		started := make(chan context.Context, 1)
 		runs.Go(func() {
 			err := first.Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, _ quorate.Lease) {
@@ -219,7 +222,8 @@ func TestSleepingLeader(t *testing.T) {
 			w.until(t, "ended")
 			// A busy machine may lose the term, or be too slow for the nodes'
 			// answers.
-			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) && !errors.Is(err, quorate.ErrNoQuorum) {
+			if err := next.Resign(t.Context()); !errors.Is(err, quorate.ErrLost) &&
+				!errors.Is(err, quorate.ErrNoQuorum) {
 				require.NoError(t, err)
 			}
 			e2e.Clean(t, c)

@@ -124,7 +124,8 @@ func (f *fleet) candidate(b outset, last *member) *member {
 func TestLeaderTransfers(t *testing.T) {
 	// Up to six candidates step back, one after the other.
 	const size, ttl, stepBack = 8, time.Second, 25 * time.Millisecond
-	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100), late: lateness.Measure(t), logs: map[string][]string{}}
+	f := &fleet{t: t, c: redistest.Start(t, 3), ttl: ttl, ups: make(chan outset, 100),
+		late: lateness.Measure(t), logs: map[string][]string{}}
 	t.Cleanup(f.all.Wait) // after the workers have been sent home
 	q := e2e.Open(t, f.c, e2e.Timing(ttl))
 	for range size {

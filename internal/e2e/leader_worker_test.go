@@ -124,7 +124,8 @@ func (c *candidate) lead(ctx context.Context, lease quorate.Lease) {
 func monotonic() int64 {
 	const clockMonotonic = 1
 	var ts syscall.Timespec
-	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
+	if _, _, errno := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic,
+		uintptr(unsafe.Pointer(&ts)), 0); errno != 0 {
 		panic(errno)
 	}
 	return ts.Nano()

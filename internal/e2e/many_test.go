@@ -50,7 +50,8 @@ func TestManyQuorums(t *testing.T) {
 			list = c.Node(i).Client().ClientList(t.Context()).Val()
 			return strings.Count(list, " sub=1 ") == quorums+1
 		}), "node %d: %d subscribed connections", i, strings.Count(list, " sub=1 "))
-		assert.LessOrEqual(t, strings.Count(list, "\n"), quorums+3, "node %d: connections, with those of this test", i)
+		assert.LessOrEqual(t, strings.Count(list, "\n"), quorums+3,
+			"node %d: connections, with those of this test", i)
 	}
 	began = time.Now()
 	held := 0
@@ -76,7 +77,8 @@ func TestManyQuorums(t *testing.T) {
 func TestBurst(t *testing.T) {
 	c := redistest.Start(t, 3)
 	seen := &tally{}
-	q := e2e.Open(t, c, quorate.WithTTL(time.Minute), quorate.WithGuard(3*time.Minute), quorate.WithObserver(seen))
+	q := e2e.Open(t, c, quorate.WithTTL(time.Minute),
+		quorate.WithGuard(3*time.Minute), quorate.WithObserver(seen))
 	late := lateness.Measure(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

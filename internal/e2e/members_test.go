@@ -22,7 +22,8 @@ import (
 // contend has programs with the given Quorums lock many names for a while. It
 // returns the number of holds, of those that overlapped, and the last error of
 // each program.
-func contend(t *testing.T, d time.Duration, programs ...*quorate.Quorum) (holds, overlaps int64, errs []error) {
+func contend(t *testing.T, d time.Duration,
+	programs ...*quorate.Quorum) (holds, overlaps int64, errs []error) {
 	t.Helper()
 	const names = 16
 	var inside [names]atomic.Int32
@@ -79,7 +80,8 @@ func TestLists(t *testing.T) {
 	first := e2e.OpenAt(t, list(0, 1, 2), timing)
 	recorded(t, first)
 	holds, overlaps, errs := contend(t, *listsFor, first,
-		e2e.OpenAt(t, list(0, 1, 3), timing), e2e.OpenAt(t, list(4, 3, 2, 1, 0), timing), e2e.OpenAt(t, list(0, 3, 4), timing))
+		e2e.OpenAt(t, list(0, 1, 3), timing), e2e.OpenAt(t, list(4, 3, 2, 1, 0), timing),
+		e2e.OpenAt(t, list(0, 3, 4), timing))
 	t.Logf("%d holds in %v, the errors %v", holds, *listsFor, errs)
 	assert.Positive(t, holds)
 	assert.Zero(t, overlaps, "two programs held one name at the same time")
@@ -89,7 +91,8 @@ func TestLists(t *testing.T) {
 	require.ErrorIs(t, errs[3], quorate.ErrInvalid)
 	assert.ErrorContains(t, errs[3], "give every client the set's list")
 	for _, i := range []int{3, 4} {
-		assert.Zero(t, c.Node(i).Client().Exists(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val(), "a server of no set has no vote")
+		assert.Zero(t, c.Node(i).Client().Exists(t.Context(), e2e.MarkerKey(t.Context(), c.Node(0))).Val(),
+			"a server of no set has no vote")
 	}
 
 	require.NoError(t, e2e.Declare(list(3)))
@@ -111,7 +114,8 @@ func TestTTLBeyondTheSet(t *testing.T) {
 	assert.ErrorContains(t, err, "guard time is 820ms")
 
 	lazy := mutex.New(e2e.OpenAt(t, c.URLs(), e2e.Timing(10*time.Minute)), "m")
-	require.True(t, e2e.Eventually(func() bool { return errors.Is(lazy.TryLockContext(t.Context()), quorate.ErrInvalid) }))
+	require.True(t,
+		e2e.Eventually(func() bool { return errors.Is(lazy.TryLockContext(t.Context()), quorate.ErrInvalid) }))
 	m := mutex.New(q, "m")
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()

@@ -31,8 +31,10 @@ func TestLastProcessOnOldServers(t *testing.T) {
 	e2e.Open(t, old, e2e.Timing(time.Second))
 	server := old.Node(0).Client()
 	as := func(user, name string) *quorate.Quorum {
-		require.NoError(t, server.Do(t.Context(), "ACL", "SETUSER", user, "on", ">secret", "~*", "&*", "+@all").Err())
-		q, err := quorate.Connect(t.Context(), []string{strings.Replace(old.URLs()[0], "://", "://"+user+":secret@", 1) + name},
+		require.NoError(t, server.Do(t.Context(), "ACL", "SETUSER", user, "on",
+			">secret", "~*", "&*", "+@all").Err())
+		q, err := quorate.Connect(t.Context(),
+			[]string{strings.Replace(old.URLs()[0], "://", "://"+user+":secret@", 1) + name},
 			e2e.Timing(time.Second), quorate.WithLogger(nil))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = q.Close() })
@@ -131,7 +133,8 @@ func TestOtherPrimitivesMove(t *testing.T) {
 // by a Do with nothing to do after it.
 func TestOnceMoves(t *testing.T) {
 	t.Parallel()
-	old, new := e2e.Open(t, redistest.Start(t, 1), e2e.Timing(time.Second)), e2e.Open(t, redistest.Start(t, 3), e2e.Timing(time.Second))
+	old, new := e2e.Open(t, redistest.Start(t, 1), e2e.Timing(time.Second)),
+		e2e.Open(t, redistest.Start(t, 3), e2e.Timing(time.Second))
 	runs := 0
 	work := func(context.Context) error { runs++; return nil }
 	require.NoError(t, once.New(old, "o").DoContext(deadline(t), work))

@@ -86,12 +86,14 @@ func TestLockOfAnotherType(t *testing.T) {
 		for _, m := range []*mutex.Mutex{m, other} {
 			go func() { got <- m.Do(deadline(t), func(context.Context) error { return nil }) }()
 		}
-		require.True(t, e2e.Eventually(func() bool { return node.ZCard(t.Context(), "quorate:{m}:q").Val() == 2 }), "both wait")
+		require.True(t, e2e.Eventually(func() bool { return node.ZCard(t.Context(), "quorate:{m}:q").Val() == 2 }),
+			"both wait")
 		require.NoError(t, node.Del(t.Context(), "m").Err())
 		for range 2 {
 			require.NoError(t, e2e.Receive(t, got))
 		}
-		require.True(t, e2e.Eventually(func() bool { return node.Exists(t.Context(), "m").Val() == 0 }), "both releases arrived")
+		require.True(t, e2e.Eventually(func() bool { return node.Exists(t.Context(), "m").Val() == 0 }),
+			"both releases arrived")
 	}
 	e2e.Clean(t, c)
 }
@@ -131,7 +133,8 @@ func TestLongestSettings(t *testing.T) {
 	}
 	fresh := mutex.New(e2e.OpenAt(t, redistest.Start(t, 1).URLs(), longest...), "m")
 	var err error
-	require.True(t, e2e.Eventually(func() bool { // once it is connected; the first call that waits records the set
+	// Once it is connected; the first call that waits records the set.
+	require.True(t, e2e.Eventually(func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
 		err = fresh.LockContext(ctx)

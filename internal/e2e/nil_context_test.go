@@ -82,7 +82,8 @@ func TestNilContext(t *testing.T) {
 		"leader.Resign":      func() error { return leader.New(q, "t").Resign(none) },
 		"leader.Run":         func() error { return leader.New(q, "u").Run(none, leader.Callbacks{}) },
 		"leader.Run, working": func() error {
-			return leader.New(q, "u1").Run(none, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}})
+			return leader.New(q, "u1").Run(none,
+				leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}})
 		},
 		"leader.Observe": func() error {
 			for _, err := range leader.New(q, "v").Observe(none) {
@@ -98,15 +99,18 @@ func TestNilContext(t *testing.T) {
 		"shards.Run, f": func() error {
 			return shards.New(q, "sh2", 2).Run(none, func(context.Context, int, quorate.Lease) error { return nil })
 		},
-		"members.Add":     func() error { return members.Add(none, q, "redis://127.0.0.1:1") },
-		"members.Get":     func() error { _, err := members.Get(none, q); return err },
-		"members.Move":    func() error { return members.Move(none, q, c.Node(0).Addr(), "127.0.0.1:1") },
-		"members.Remove":  func() error { return members.Remove(none, q, c.Node(0).Addr()) },
-		"members.Replace": func() error { return members.Replace(none, q, c.Node(0).Addr(), "redis://127.0.0.1:1") },
-		"members.Set":     func() error { return members.Set(none, q, members.Settings{}) },
-		"members.Undo":    func() error { return members.Undo(none, q) },
-		"inspect.Evict":   func() error { return inspect.Evict(none, q, "a", 1) },
-		"inspect.Name":    func() error { _, err := inspect.Name(none, q, "a"); return err },
+		"members.Add":    func() error { return members.Add(none, q, "redis://127.0.0.1:1") },
+		"members.Get":    func() error { _, err := members.Get(none, q); return err },
+		"members.Move":   func() error { return members.Move(none, q, c.Node(0).Addr(), "127.0.0.1:1") },
+		"members.Remove": func() error { return members.Remove(none, q, c.Node(0).Addr()) },
+		"members.Replace": func() error {
+			return members.Replace(none,
+				q, c.Node(0).Addr(), "redis://127.0.0.1:1")
+		},
+		"members.Set":   func() error { return members.Set(none, q, members.Settings{}) },
+		"members.Undo":  func() error { return members.Undo(none, q) },
+		"inspect.Evict": func() error { return inspect.Evict(none, q, "a", 1) },
+		"inspect.Name":  func() error { _, err := inspect.Name(none, q, "a"); return err },
 		"inspect.Names": func() error {
 			for _, err := range inspect.Names(none, q, "") {
 				return err

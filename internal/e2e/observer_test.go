@@ -70,7 +70,8 @@ func TestTracerThatDoesNotReturn(t *testing.T) {
 			s.Release(2)
 		},
 		"leader": func(ctx context.Context, name string) {
-			_ = leader.New(q, name, leader.WithOneTerm()).Run(ctx, leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}})
+			_ = leader.New(q, name, leader.WithOneTerm()).Run(ctx,
+				leader.Callbacks{OnStartedLeading: func(context.Context, quorate.Lease) {}})
 		},
 		"once": func(ctx context.Context, name string) {
 			_ = once.New(q, name).DoContext(ctx, func(context.Context) error { return nil })

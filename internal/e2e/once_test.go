@@ -149,9 +149,13 @@ func TestOnceFleet(t *testing.T) {
 		f.audit(t, once.New(q, name), filepath.Join(dir, name), f.after+f.losses-before)
 		require.False(t, t.Failed(), "round %d, seed %d", i, seed)
 	}
-	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated again; %d lost their claim; %d servers restarted empty; longest wait with no migration at work %v, the lease being %v",
-		*rounds, replicas, time.Since(began).Round(time.Second), f.inside, f.after, f.again, f.losses, f.restarts, f.longest.Round(time.Millisecond), ttl)
-	assert.Less(t, f.longest, 3*ttl+late.Allow(2), "a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
+	t.Logf("%d rounds of %d processes in %v; killed %d inside and %d about the end, after which %d migrated "+
+		"again; %d lost their claim; %d servers restarted empty; longest wait with no migration at work %v, the "+
+		"lease being %v",
+		*rounds, replicas, time.Since(began).Round(time.Second), f.inside, f.after, f.again, f.losses, f.restarts,
+		f.longest.Round(time.Millisecond), ttl)
+	assert.Less(t, f.longest, 3*ttl+late.Allow(2),
+		"a lease, and as much again, twice, for a machine that has other things to do; a lease and a guard time are longer")
 }
 
 // round lets all of them call, and goes on until all have returned.
@@ -177,7 +181,7 @@ func (f *migrators) round(t *testing.T, name, ledger string, restart bool) {
 		wait := at.Sub(idle)
 		f.longest = max(f.longest, wait)
 		if wait > f.tm.TTL {
-			t.Logf("%s: %v until a process %s, %v after it began; a server restarted in this round: %v", name, wait, until, at.Sub(began), forgot)
+			t.Logf("%s: %v until a process %s, %v after it began; restart: %v", name, wait, until, at.Sub(began), forgot)
 		}
 	}
 	soon := func(most time.Duration, do func()) {
@@ -230,7 +234,8 @@ func (f *migrators) round(t *testing.T, name, ledger string, restart bool) {
 
 // fate decides what becomes of the one that is at work: it is killed, or told
 // to go on, or told to go on and killed about the end.
-func (f *migrators) fate(t *testing.T, w *process, token string, soon func(time.Duration, func()), idle *time.Time) {
+func (f *migrators) fate(t *testing.T, w *process, token string,
+	soon func(time.Duration, func()), idle *time.Time) {
 	killed := func() {
 		f.kill(t, w)
 		*idle = time.Now()
@@ -281,7 +286,8 @@ func (f *migrators) audit(t *testing.T, o *once.Once, ledger string, unrecorded 
 		tokens[what] = append(tokens[what], token)
 	}
 	begins, ends := tokens["begin"], tokens["end"]
-	assert.True(t, slices.IsSorted(begins) && len(slices.Compact(slices.Clone(begins))) == len(begins), "tokens rise:\n%s", text)
+	assert.True(t, slices.IsSorted(begins) && len(slices.Compact(slices.Clone(begins))) == len(begins),
+		"tokens rise:\n%s", text)
 	assert.Equal(t, s.Token, begins[len(begins)-1], "no run begins after it was done:\n%s", text)
 	assert.Equal(t, s.Token, ends[len(ends)-1], "what is recorded has ended:\n%s", text)
 	assert.LessOrEqual(t, len(ends), 1+unrecorded, "it has ended more than once:\n%s", text)

@@ -128,7 +128,8 @@ func TestStoppedServerComesBack(t *testing.T) {
 	lease := m.Lease()
 	require.NoError(t, c.Node(0).Stop())
 	until := lease.ValidUntil()
-	require.True(t, e2e.Eventually(func() bool { return lease.ValidUntil().After(until.Add(time.Second)) }), "renewed by the others")
+	require.True(t, e2e.Eventually(func() bool { return lease.ValidUntil().After(until.Add(time.Second)) }),
+		"renewed by the others")
 	require.NoError(t, c.Node(0).Cont())
 	require.True(t, e2e.Eventually(func() bool {
 		left, err := e2e.Leftovers(t.Context(), c.Node(0))
@@ -136,7 +137,8 @@ func TestStoppedServerComesBack(t *testing.T) {
 	}), "the claim is back on the first")
 	require.NoError(t, c.Node(1).Stop())
 	until = lease.ValidUntil()
-	require.True(t, e2e.Eventually(func() bool { return lease.ValidUntil().After(until.Add(time.Second)) }), "and the first counts again")
+	require.True(t, e2e.Eventually(func() bool { return lease.ValidUntil().After(until.Add(time.Second)) }),
+		"and the first counts again")
 	require.NoError(t, c.Node(1).Cont())
 	assert.NoError(t, lease.Context().Err())
 	m.Unlock()

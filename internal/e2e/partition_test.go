@@ -90,7 +90,8 @@ func TestHolderCutOff(t *testing.T) {
 			assert.ErrorIs(t, context.Cause(lease.Context()), quorate.ErrReleased, "nothing late has touched it")
 		}
 	}
-	t.Logf("%d holders cut off, %d overlaps; the deadline passed at least %v before the next had the lock", *runs, overlaps, least)
+	t.Logf("%d holders cut off, %d overlaps; the deadline passed at least %v before the next had the lock",
+		*runs, overlaps, least)
 	e2e.Clean(t, c)
 }
 
@@ -116,7 +117,8 @@ func TestHoldThatEndsByItself(t *testing.T) {
 				second.Lock()
 				reported := lease.Context().Err() != nil
 				before := time.Since(lease.ValidUntil())
-				assert.True(t, reported, "%s is held twice: the first holder's context has not ended, valid until %v before", name, before)
+				assert.True(t, reported,
+					"%s is held twice: the first holder's context has not ended, valid until %v before", name, before)
 				assert.ErrorIs(t, first.UnlockContext(t.Context()), quorate.ErrLost)
 				second.Unlock()
 				mu.Lock()

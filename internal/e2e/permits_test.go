@@ -63,7 +63,8 @@ func judgeOrder(t *testing.T, uses []use) {
 func judgeDemand(t *testing.T, uses []use, quiet []span) {
 	for _, q := range quiet {
 		share := judge.Used(holds(uses), permitsInAll, q.from, q.to)
-		t.Logf("%.0f%% of the permits in use during %v without a fault", 100*share, time.Duration(q.to-q.from).Round(time.Millisecond))
+		t.Logf("%.0f%% of the permits in use during %v without a fault", 100*share,
+			time.Duration(q.to-q.from).Round(time.Millisecond))
 		late := only(uses, func(u use) bool { return u.from < q.to && u.to > (q.from+q.to)/2 })
 		most, _ := judge.Peak(holds(late))
 		require.EqualValues(t, permitsInAll, most, "all are in use")

@@ -48,10 +48,11 @@ func TestTwoShortOutages(t *testing.T) {
 	}
 	leads := make(chan quorate.Lease, 1)
 	campaign := func(q *quorate.Quorum, leads chan<- quorate.Lease) {
-		_ = leader.New(q, "leader").Run(ctx, leader.Callbacks{OnStartedLeading: func(ctx context.Context, l quorate.Lease) {
-			leads <- l
-			<-ctx.Done()
-		}})
+		_ = leader.New(q, "leader").Run(ctx,
+			leader.Callbacks{OnStartedLeading: func(ctx context.Context, l quorate.Lease) {
+				leads <- l
+				<-ctx.Done()
+			}})
 	}
 	go campaign(first, leads)
 	held["leader"] = e2e.Receive(t, leads)

@@ -35,7 +35,8 @@ func startTwoPorts(t *testing.T) *twoPorts {
 			return nil
 		}
 	})
-	p.opts = []quorate.Option{e2e.Timing(4 * time.Second), quorate.WithPrefix(p.name), quorate.WithLogger(nil), trust}
+	p.opts = []quorate.Option{e2e.Timing(4 * time.Second), quorate.WithPrefix(p.name),
+		quorate.WithLogger(nil), trust}
 	return p
 }
 
@@ -135,7 +136,8 @@ func changesPorts(t *testing.T, p *twoPorts, from, to []string, closes string) {
 	defer cancelEarly()
 	_, err := quorate.Connect(early, to, p.opts...)
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
-	assert.ErrorContains(t, err, "the set records this node at "+addr(t, from[0])+", which is not in this client's list")
+	assert.ErrorContains(t,
+		err, "the set records this node at "+addr(t, from[0])+", which is not in this client's list")
 	assert.ErrorContains(t, err, "quorate members move --keep "+addr(t, from[0])+" ADDRESS")
 	assert.NotContains(t, err.Error(), "redis://")
 	assert.NotContains(t, err.Error(), "rediss://")

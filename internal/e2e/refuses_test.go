@@ -35,7 +35,8 @@ func configSet(name, value string) func(*testing.T, *redistest.Server) {
 
 func acl(rules ...any) func(*testing.T, *redistest.Server) {
 	return func(t *testing.T, s *redistest.Server) {
-		require.NoError(t, s.Client().Do(context.Background(), append([]any{"ACL", "SETUSER", "default"}, rules...)...).Err())
+		require.NoError(t, s.Client().Do(context.Background(),
+			append([]any{"ACL", "SETUSER", "default"}, rules...)...).Err())
 	}
 }
 
@@ -135,7 +136,9 @@ func refusesWrites(t *testing.T, r refusal) {
 	require.NotEmpty(t, report.Nodes[0].Warnings)
 	assert.Contains(t, report.Nodes[0].Warnings[0], r.remedy)
 	assert.NoError(t, report.Nodes[1].Refuses)
-	assert.True(t, e2e.Eventually(func() bool { return slices.Equal(events.list(), []string{"node refuses " + first}) }), "%v", events.list())
+	assert.True(t, e2e.Eventually(func() bool {
+		return slices.Equal(events.list(), []string{"node refuses " + first})
+	}), "%v", events.list())
 	lines := log.Lines("refuses new locks")
 	if assert.Len(t, lines, 1) {
 		assert.Contains(t, lines[0], first)
@@ -155,7 +158,8 @@ func refusesWrites(t *testing.T, r refusal) {
 	status, body := readiness(q)
 	assert.Equal(t, http.StatusServiceUnavailable, status)
 	assert.Contains(t, body, r.remedy)
-	require.True(t, e2e.EventuallyWithin(time.Minute, func() bool { status, body = readiness(idle); return status == http.StatusServiceUnavailable }),
+	require.True(t, e2e.EventuallyWithin(time.Minute,
+		func() bool { status, body = readiness(idle); return status == http.StatusServiceUnavailable }),
 		"a process that has no claim finds out by its probe")
 	assert.Contains(t, body, r.says)
 	for _, q := range []*quorate.Quorum{idle, e2e.OpenAt(t, c.URLs())} { // one connects only now
@@ -169,7 +173,8 @@ func refusesWrites(t *testing.T, r refusal) {
 		r.end(t, c.Node(i))
 	}
 	require.True(t, e2e.EventuallyWithin(time.Minute, func() bool {
-		return slices.Contains(events.list(), "node accepts "+first) && slices.Contains(events.list(), "node accepts "+c.Node(1).Addr())
+		return slices.Contains(events.list(), "node accepts "+first) &&
+			slices.Contains(events.list(), "node accepts "+c.Node(1).Addr())
 	}), "%v", events.list())
 	status, body = readiness(q)
 	assert.Equal(t, http.StatusOK, status, body)
@@ -194,7 +199,8 @@ func TestRestartedServerWithAFullDisk(t *testing.T) {
 	require.NoError(t, c.Node(0).Restart())
 	waysToRefuse["a full disk"].begin(t, c.Node(0))
 	q := e2e.OpenAt(t, c.URLs())
-	require.NoError(t, mutex.New(q, "m").Do(deadline(t), func(context.Context) error { return nil }), "two nodes suffice")
+	require.NoError(t, mutex.New(q, "m").Do(deadline(t), func(context.Context) error { return nil }),
+		"two nodes suffice")
 	require.EventuallyWithT(t, func(t *assert.CollectT) { // a busy machine may be too slow at first
 		report, err := q.Check(context.Background())
 		require.NoError(t, err)

@@ -47,7 +47,8 @@ func TestNodeThatWasAReplica(t *testing.T) {
 			require.NoError(t, c.Node(2).Client().ConfigSet(t.Context(), "repl-diskless-sync-delay", "0").Err())
 			require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", host, port).Err())
 			require.True(t, e2e.Eventually(func() bool {
-				return c.Node(1).Client().InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
+				return c.Node(1).Client().InfoMap(t.Context(),
+					"replication").Item("Replication", "master_link_status") == "up"
 			}))
 			require.NoError(t, c.Node(1).Client().Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 			if client == "comes then" {
@@ -78,13 +79,15 @@ func TestNodeThatDoesNotLogYet(t *testing.T) {
 	host, port, err := net.SplitHostPort(other.Addr())
 	require.NoError(t, err)
 	client := node.Client()
-	require.NoError(t, client.ConfigSet(t.Context(), "rdb-key-save-delay", "100000").Err()) // the rewrite takes 10 s
+	// The rewrite takes 10 s.
+	require.NoError(t, client.ConfigSet(t.Context(), "rdb-key-save-delay", "100000").Err())
 	require.NoError(t, client.Do(t.Context(), "REPLICAOF", host, port).Err())
 	require.True(t, e2e.Eventually(func() bool {
 		return client.InfoMap(t.Context(), "replication").Item("Replication", "master_link_status") == "up"
 	}))
 	require.NoError(t, client.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
-	require.Equal(t, "1", client.InfoMap(t.Context(), "persistence").Item("Persistence", "aof_rewrite_in_progress"))
+	require.Equal(t, "1", client.InfoMap(t.Context(),
+		"persistence").Item("Persistence", "aof_rewrite_in_progress"))
 
 	q := e2e.OpenAt(t, []string{node.URL()}, e2e.Timing(200*time.Millisecond))
 	m := mutex.New(q, "m")

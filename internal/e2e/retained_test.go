@@ -24,7 +24,9 @@ func TestCheckNamesANodeFullOfRetainedTickets(t *testing.T) {
 	require.NoError(t, m.LockContext(t.Context()))
 	m.Unlock()
 	server := c.Node(0).Client()
-	require.True(t, e2e.Eventually(func() bool { return server.GetRange(t.Context(), "quorate:{used-once}", 0, 0).Val() == "R" }))
+	require.True(t, e2e.Eventually(func() bool {
+		return server.GetRange(t.Context(), "quorate:{used-once}", 0, 0).Val() == "R"
+	}))
 
 	// More names, with the state of this one.
 	state := server.Get(t.Context(), "quorate:{used-once}").Val()

@@ -42,11 +42,14 @@ func TestSentinelThatLies(t *testing.T) {
 	trap := redistest.Serve(t, func(net.Conn) { contacts.Add(1) })
 	addrs := []string{sentinel(t, trap), sentinel(t, master.Addr()), sentinel(t, master.Addr())}
 	for range 20 {
-		q, err := quorate.Connect(deadline(t), []string{"redis://" + addrs[0] + "?master_name=m&addr=" + addrs[1] + "&addr=" + addrs[2] + "&password=secret"})
+		q, err := quorate.Connect(deadline(t),
+			[]string{"redis://" + addrs[0] + "?master_name=m&addr=" + addrs[1] + "&addr=" + addrs[2] +
+				"&password=secret"})
 		require.NoError(t, err)
 		require.NoError(t, q.Close())
 	}
-	client := quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: addrs, Password: "secret"})
+	client := quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "m",
+		SentinelAddrs: addrs, Password: "secret"})
 	defer client.Close()
 	q, err := quorate.New([]redis.UniversalClient{client})
 	require.NoError(t, err)
@@ -55,9 +58,11 @@ func TestSentinelThatLies(t *testing.T) {
 	assert.NoError(t, client.Ping(t.Context()).Err(), "the client by itself")
 	assert.Zero(t, contacts.Load())
 
-	plain := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: addrs, Password: "secret"})
+	plain := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: "m",
+		SentinelAddrs: addrs, Password: "secret"})
 	defer plain.Close()
-	_, err = quorate.New([]redis.UniversalClient{plain}, quorate.WithNodeNames("sentinel:m@"+strings.Join(addrs, ",")))
+	_, err = quorate.New([]redis.UniversalClient{plain},
+		quorate.WithNodeNames("sentinel:m@"+strings.Join(addrs, ",")))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	assert.ErrorContains(t, err, "quorate.NewFailoverClient")
 	assert.Zero(t, contacts.Load())
@@ -72,7 +77,8 @@ func TestSentinelsThatDisagree(t *testing.T) {
 	a, b := sentinel(t, trap), sentinel(t, "lock-a:6379")
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := quorate.Connect(ctx, []string{"redis://" + a + "?master_name=m&addr=" + b + "&addr=" + gone}, quorate.WithLogger(nil))
+	_, err := quorate.Connect(ctx, []string{"redis://" + a + "?master_name=m&addr=" + b + "&addr=" + gone},
+		quorate.WithLogger(nil))
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorContains(t, err, "Sentinel "+a+" names "+trap)
 	assert.ErrorContains(t, err, "Sentinel "+b+" names lock-a:6379")

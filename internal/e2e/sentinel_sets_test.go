@@ -24,7 +24,9 @@ func TestSentinelsThatRefuse(t *testing.T) {
 	ports := []string{freePort(t), freePort(t), freePort(t)}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := quorate.Connect(ctx, []string{"redis://127.0.0.1:" + ports[0] + "?master_name=m&addr=127.0.0.1:" + ports[1] + "&addr=127.0.0.1:" + ports[2]}, quorate.WithLogger(nil))
+	_, err := quorate.Connect(ctx,
+		[]string{"redis://127.0.0.1:" + ports[0] + "?master_name=m&addr=127.0.0.1:" + ports[1] +
+			"&addr=127.0.0.1:" + ports[2]}, quorate.WithLogger(nil))
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	for _, p := range ports {
 		assert.ErrorContains(t, err, "dial tcp 127.0.0.1:"+p+": connect: connection refused")
@@ -51,10 +53,12 @@ func TestSentinelsWithTLSAndPasswords(t *testing.T) {
 	skipWithoutTLS(t)
 	g := &guarded{}
 	key := g.certify(t)
-	secure := []string{"tls-cert-file " + g.pem, "tls-key-file " + key, "tls-ca-cert-file " + g.pem, "tls-auth-clients no", "tls-replication yes"}
+	secure := []string{"tls-cert-file " + g.pem, "tls-key-file " + key, "tls-ca-cert-file " + g.pem,
+		"tls-auth-clients no", "tls-replication yes"}
 	guard := redistest.Guard{
 		Password: "watch", Ports: []string{freePort(t), freePort(t)}, TLS: &tls.Config{RootCAs: g.pool},
-		Lines: append(slices.Clone(secure), "requirepass watch", "sentinel sentinel-pass watch", "sentinel auth-pass NAME secret"),
+		Lines: append(slices.Clone(secure), "requirepass watch", "sentinel sentinel-pass watch",
+			"sentinel auth-pass NAME secret"),
 	}
 	var args []string
 	for _, line := range append(secure, "masterauth secret") {
@@ -72,7 +76,8 @@ func TestSentinelsWithTLSAndPasswords(t *testing.T) {
 	client := quorate.NewFailoverClient(o)
 	defer client.Close()
 	log := &e2e.Log{}
-	q, err := quorate.New([]redis.UniversalClient{client}, e2e.Guarded(time.Second, 3*time.Second), log.Option(), quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
+	q, err := quorate.New([]redis.UniversalClient{client}, e2e.Guarded(time.Second, 3*time.Second), log.Option(),
+		quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
 	require.NoError(t, err)
 	defer q.Close()
 	require.NoError(t, q.Bootstrap(t.Context()))
@@ -88,7 +93,8 @@ func TestSentinelsWithTLSAndPasswords(t *testing.T) {
 	o.SentinelPassword = "wrong"
 	wrong := quorate.NewFailoverClient(o)
 	defer wrong.Close()
-	refused, err := quorate.New([]redis.UniversalClient{wrong}, quorate.WithLogger(nil), quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
+	refused, err := quorate.New([]redis.UniversalClient{wrong}, quorate.WithLogger(nil),
+		quorate.WithNodeNames("sentinel:mymaster@"+s.Addrs()[0]))
 	require.NoError(t, err)
 	defer refused.Close()
 	assert.ErrorContains(t, mutex.New(refused, "m").LockContext(deadline(t)), "WRONGPASS")

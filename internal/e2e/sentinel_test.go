@@ -118,13 +118,16 @@ func TestSentinelAlone(t *testing.T) {
 	const ttl, guard = time.Second, 3 * time.Second
 	c, s := set(t)
 	timing := e2e.Guarded(ttl, guard)
-	failover := quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster", SentinelAddrs: s.Addrs()})
+	failover := quorate.NewFailoverClient(&redis.FailoverOptions{MasterName: "mymaster",
+		SentinelAddrs: s.Addrs()})
 	defer failover.Close()
-	given, err := quorate.New([]redis.UniversalClient{failover}, timing, quorate.WithNodeNames("sentinel:mymaster@"+strings.Join(slices.Sorted(slices.Values(s.Addrs())), ",")))
+	given, err := quorate.New([]redis.UniversalClient{failover}, timing,
+		quorate.WithNodeNames("sentinel:mymaster@"+strings.Join(slices.Sorted(slices.Values(s.Addrs())), ",")))
 	require.NoError(t, err)
 	defer given.Close()
 	require.NoError(t, given.Bootstrap(t.Context()))
-	l := startLoad(t, []*quorate.Quorum{given, e2e.OpenAt(t, []string{s.URL()}, timing), e2e.OpenAt(t, []string{s.URL()}, timing)})
+	l := startLoad(t, []*quorate.Quorum{given, e2e.OpenAt(t, []string{s.URL()}, timing),
+		e2e.OpenAt(t, []string{s.URL()}, timing)})
 	l.busy(t)
 	require.NoError(t, c.Node(0).Kill())
 	killed := l.now() + int64(100*time.Millisecond) // an answer may be on its way
@@ -134,8 +137,10 @@ func TestSentinelAlone(t *testing.T) {
 	}))
 	switched := l.now()
 	first := l.after(t, killed)
-	t.Logf("failover after %v, locked again after %v", time.Duration(switched-killed), time.Duration(first-killed))
-	assert.Greater(t, time.Duration(first-killed), guard, "the new master does not vote before its guard time ends")
+	t.Logf("failover after %v, locked again after %v",
+		time.Duration(switched-killed), time.Duration(first-killed))
+	assert.Greater(t, time.Duration(first-killed), guard,
+		"the new master does not vote before its guard time ends")
 	assert.Less(t, time.Duration(first-switched), 2*guard+e2e.Patience/2)
 	require.NoError(t, c.Node(0).Restart(), "it is a master until the Sentinels make it a replica")
 	l.after(t, l.now()+int64(100*time.Millisecond))
@@ -206,7 +211,8 @@ func TestSentinelTwice(t *testing.T) {
 		return strings.Contains(err.Error(), "is a replica, but a node must be a master")
 	}
 	// A busy machine may have seen a failover, and may answer too late.
-	require.True(t, e2e.EventuallyWithin(mostFailover, func() bool { return replica(c.URLs()[1]) || replica(c.URLs()[0]) }))
+	require.True(t, e2e.EventuallyWithin(mostFailover,
+		func() bool { return replica(c.URLs()[1]) || replica(c.URLs()[0]) }))
 }
 
 func found(err error) bool {

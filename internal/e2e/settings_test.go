@@ -20,7 +20,8 @@ import (
 func TestSettingsThatDiffer(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 3)
-	long := e2e.Open(t, c, quorate.WithTTL(10*time.Minute), quorate.WithGuard(21*time.Minute), quorate.WithRetention(time.Hour))
+	long := e2e.Open(t, c, quorate.WithTTL(10*time.Minute), quorate.WithGuard(21*time.Minute),
+		quorate.WithRetention(time.Hour))
 	connect := func() *quorate.Quorum {
 		q, err := quorate.Connect(deadline(t), c.URLs(), quorate.WithLogger(nil))
 		require.NoError(t, err)

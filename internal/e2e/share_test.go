@@ -27,7 +27,8 @@ import (
 	"github.com/quorate/quorate/semaphore"
 )
 
-var shareFor = flag.Duration("share", 3*time.Second, "how long readers and writers, and users of permits, are at it")
+var shareFor = flag.Duration("share", 3*time.Second,
+	"how long readers and writers, and users of permits, are at it")
 
 // use is a time in which a worker held something, as it saw it itself: from
 // after the lock to before the unlock.
@@ -42,7 +43,8 @@ type use struct {
 }
 
 func (u use) String() string {
-	return fmt.Sprintf("use %d %d %d %d %d %t %t %t", u.from, u.to, u.waited, u.weight, u.token, u.write, u.lost, u.torn)
+	return fmt.Sprintf("use %d %d %d %d %d %t %t %t", u.from, u.to, u.waited, u.weight,
+		u.token, u.write, u.lost, u.torn)
 }
 
 // share is what a worker does when told "share KIND FOR FILE": five goroutines
@@ -218,9 +220,12 @@ func shared(t *testing.T, kind string, nodes int) (uses []use, quiet []span) {
 				break
 			}
 			var u use
-			_, err := fmt.Sscanf(strings.TrimPrefix(line, "use "), "%d %d %d %d %d %t %t %t", &u.from, &u.to, &u.waited, &u.weight, &u.token, &u.write, &u.lost, &u.torn)
+			_, err := fmt.Sscanf(strings.TrimPrefix(line, "use "), "%d %d %d %d %d %t %t %t", &u.from, &u.to,
+				&u.waited, &u.weight, &u.token, &u.write, &u.lost, &u.torn)
 			require.NoError(t, err, line)
-			if u.lost || u.torn { // a writer that loses its lease while it stands still writes on: nothing fences a file
+			// A writer that loses its lease while it stands still writes on: nothing
+			// fences a file.
+			if u.lost || u.torn {
 				bad = append(bad, u)
 				continue
 			}
@@ -280,5 +285,6 @@ func judgeFile(t *testing.T, uses []use) {
 	require.NotEmpty(t, writes)
 	most, _ := judge.Peak(holds(reads))
 	require.Greater(t, most, int64(1), "readers run together")
-	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(reads), len(writes), most, longestWait(writes))
+	t.Logf("%d reads, %d writes; up to %d readers at once; a writer waited up to %v", len(reads),
+		len(writes), most, longestWait(writes))
 }

@@ -60,7 +60,8 @@ func TestClientThatSlept(t *testing.T) {
 			require.NoError(t, w.Continue())
 			for i, p := range ways {
 				p.Release() // the nodes come back one after the other
-				require.True(t, e2e.Eventually(func() bool { return inLine(t, c.Node(i), "m") >= 2 }), "its claim reaches node %d", i)
+				require.True(t, e2e.Eventually(func() bool { return inLine(t, c.Node(i), "m") >= 2 }),
+					"its claim reaches node %d", i)
 			}
 			assert.NoError(t, lease.Context().Err(), "the lock of an unrelated client")
 			other.Unlock()

@@ -39,7 +39,8 @@ func memoryOfBefore(t *testing.T, losses int) {
 	swap()
 	back := func(r quorate.Report) bool { return r.Nodes[0].Err == nil && e2e.Marker(t.Context(), node) != "" }
 	for range losses - 1 {
-		require.True(t, e2e.Eventually(func() bool { r, err := q.Check(t.Context()); return err == nil && back(r) }))
+		require.True(t,
+			e2e.Eventually(func() bool { r, err := q.Check(t.Context()); return err == nil && back(r) }))
 		require.NoError(t, node.Client().FlushDB(t.Context()).Err())
 	}
 	require.True(t, e2e.Eventually(func() bool { // it has got its place back, and votes

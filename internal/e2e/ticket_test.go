@@ -30,7 +30,8 @@ func TestUnlockByTicket(t *testing.T) {
 		token, _ := handler.held(t)
 		m := mutex.New(q, "m")
 		require.ErrorIs(t, m.TryLockContext(deadline(t)), quorate.ErrHeld)
-		require.ErrorIs(t, inspect.Evict(deadline(t), q, "m", token+1024), quorate.ErrNotHeld, "the token of another claim")
+		require.ErrorIs(t, inspect.Evict(deadline(t), q, "m", token+1024),
+			quorate.ErrNotHeld, "the token of another claim")
 		if dies {
 			handler.kill(t)
 		}

@@ -53,8 +53,9 @@ func startTLSWith(t *testing.T, n int, wanted string) *guarded {
 	var servers []*redistest.Server
 	for range n {
 		port := freePort(t)
-		c := redistest.Start(t, 1, redistest.WithAOF("everysec"), redistest.WithArgs("--tls-port", port, "--tls-cert-file", g.pem,
-			"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", wanted))
+		c := redistest.Start(t, 1, redistest.WithAOF("everysec"),
+			redistest.WithArgs("--tls-port", port, "--tls-cert-file", g.pem,
+				"--tls-key-file", key, "--tls-ca-cert-file", g.pem, "--tls-auth-clients", wanted))
 		g.tenant = newTenant(t, c, "app", slices.Concat(needed, useful))
 		g.addrs = append(g.addrs, net.JoinHostPort("127.0.0.1", port))
 		servers = append(servers, c.Node(0))
@@ -67,7 +68,8 @@ func startTLSWith(t *testing.T, n int, wanted string) *guarded {
 func (g *guarded) rediss(password string) []string {
 	var urls []string
 	for _, a := range g.addrs {
-		urls = append(urls, (&url.URL{Scheme: "rediss", User: url.UserPassword(g.name, password), Host: a}).String())
+		urls = append(urls,
+			(&url.URL{Scheme: "rediss", User: url.UserPassword(g.name, password), Host: a}).String())
 	}
 	return urls
 }
@@ -107,8 +109,10 @@ func (g *guarded) certify(t *testing.T) (keyFile string) {
 	g.pool.AddCert(cert)
 	dir := t.TempDir()
 	g.pem, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	require.NoError(t, os.WriteFile(g.pem, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	require.NoError(t, os.WriteFile(g.pem,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile,
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
 	return keyFile
 }
 
@@ -138,7 +142,8 @@ func skipWithoutTLS(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), e2e.Patience)
 	defer cancel()
-	out, _ := exec.CommandContext(ctx, redistest.Binary, "--tls-port", "1", "--port", "0", "--dir", t.TempDir()).CombinedOutput()
+	out, _ := exec.CommandContext(ctx, redistest.Binary, "--tls-port", "1", "--port",
+		"0", "--dir", t.TempDir()).CombinedOutput()
 	if !strings.Contains(string(out), "tls-cert-file") {
 		t.Skip("redis-server is missing, or built without TLS")
 	}
@@ -156,14 +161,16 @@ func TestTLS(t *testing.T) {
 
 	// The worker uses the default prefix, which the tenant may not have.
 	for _, s := range g.servers {
-		require.NoError(t, s.Client().Do(t.Context(), "ACL", "SETUSER", "app", "~quorate:{*", "&quorate:push:*").Err())
+		require.NoError(t, s.Client().Do(t.Context(), "ACL", "SETUSER", "app",
+			"~quorate:{*", "&quorate:push:*").Err())
 	}
 	q, err = quorate.New(g.clients(t, "secret"), e2e.Timing(time.Minute))
 	require.NoError(t, err)
 	require.NoError(t, q.Bootstrap(deadline(t)))
 	require.NoError(t, q.Close())
 	t.Setenv("SSL_CERT_FILE", g.pem)
-	w := startWorkerAt(t, g.rediss("secret"), terms{Name: g.job("worker"), TTL: time.Minute, Guard: 2*time.Minute + 20*time.Millisecond})
+	w := startWorkerAt(t, g.rediss("secret"),
+		terms{Name: g.job("worker"), TTL: time.Minute, Guard: 2*time.Minute + 20*time.Millisecond})
 	w.tell(t, "lock")
 	token, _ := w.held(t)
 	assert.NotZero(t, token)
@@ -213,9 +220,11 @@ func TestTLSRefused(t *testing.T) {
 	// To speak TLS to a server that does not, or not to one that does, is
 	// answered with nothing that makes sense: it is waited for until the
 	// context ends.
-	for _, u := range []string{"redis://app:secret@" + g.addrs[0], "rediss://app:secret@" + g.servers[0].Addr()} {
+	for _, u := range []string{"redis://app:secret@" + g.addrs[0],
+		"rediss://app:secret@" + g.servers[0].Addr()} {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		_, err := quorate.Connect(ctx, []string{u}, append(g.options(), quorate.WithNodeTimeout(100*time.Millisecond))...)
+		_, err := quorate.Connect(ctx, []string{u},
+			append(g.options(), quorate.WithNodeTimeout(100*time.Millisecond))...)
 		cancel()
 		require.ErrorIs(t, err, quorate.ErrNoQuorum)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

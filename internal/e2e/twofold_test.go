@@ -31,14 +31,16 @@ func TestOneServerUnderTwoAddresses(t *testing.T) {
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	assert.ErrorContains(t, err, "is the same server as")
 	assert.ErrorContains(t, err, alias)
-	for _, lock := range []func(context.Context) error{mutex.New(q, "m").TryLockContext, mutex.New(q, "m").LockContext} {
+	for _, lock := range []func(context.Context) error{mutex.New(q, "m").TryLockContext,
+		mutex.New(q, "m").LockContext} {
 		err = lock(deadline(t))
 		require.ErrorIs(t, err, quorate.ErrInvalid)
 		assert.ErrorContains(t, err, "is the same server as")
 	}
 
 	recorded(t, e2e.OpenAt(t, c.URLs(), timing))
-	holder := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", c.Node(1).URL(), c.Node(2).URL()}, timing), "m")
+	holder := mutex.New(e2e.OpenAt(t, []string{"redis://127.0.0.1:1", c.Node(1).URL(), c.Node(2).URL()}, timing),
+		"m")
 	require.NoError(t, holder.LockContext(deadline(t)))
 	m := mutex.New(e2e.OpenAt(t, twice, timing), "m")
 	for range 10 {

@@ -86,7 +86,8 @@ func (u *tenant) dead(ctx context.Context, q *quorate.Quorum) error {
 		_, err := c.Pipelined(ctx, func(p redis.Pipeliner) error {
 			for id := range byte(2) {
 				terms := protocol.Terms{ID: protocol.ID{1 + id}, Weight: 1, Capacity: 1, TTL: 300 * time.Millisecond}
-				command := script.AppendCommand(nil, keys, &terms, "unknown", 0, time.Hour, protocol.Request{Op: protocol.OpJoin, Ticket: 640})
+				command := script.AppendCommand(nil, keys, &terms, "unknown", 0, time.Hour,
+					protocol.Request{Op: protocol.OpJoin, Ticket: 640})
 				words, err := resp.NewReader(bytes.NewReader(command)).Read()
 				if err != nil {
 					return err

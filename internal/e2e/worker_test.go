@@ -58,7 +58,8 @@ type terms struct {
 func work(tm terms) error {
 	ctx, cancel := context.WithTimeout(context.Background(), e2e.Patience)
 	defer cancel()
-	q, err := quorate.Connect(ctx, tm.URLs, e2e.Through(), e2e.Guarded(tm.TTL, tm.Guard), quorate.WithLogger(nil))
+	q, err := quorate.Connect(ctx, tm.URLs, e2e.Through(),
+		e2e.Guarded(tm.TTL, tm.Guard), quorate.WithLogger(nil))
 	if err != nil {
 		return err
 	}

@@ -16,17 +16,21 @@ import (
 
 // Reasons why a node does not count, as they appear in a NodeFailure.
 var (
-	ErrNoAnswer         = errors.New("has not answered")
-	ErrAhead            = errors.New("others are ahead")
-	ErrForeign          = errors.New("another library holds the key of that name (redsync, symfony/lock, Redisson or another)")
-	ErrForgetful        = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
-	ErrParted           = errors.New("its clock and this process's clock disagree; its answers do not count until other nodes show which one is wrong")
-	ErrOtherIncarnation = errors.New("has lost its data, or loaded another node's data, since the client connected")
-	ErrTooOld           = errors.New("is too old")
-	ErrSentinel         = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
-	ErrReplica          = errors.New("is a replica, but a node must be a master: list the master, or its Sentinels")
-	ErrClusterMode      = errors.New("is one server of a cluster and cannot be a node on its own: list the whole cluster, with redis+cluster://host:port or redis.NewClusterClient, " +
-		"or a server that runs with cluster-enabled no")
+	ErrNoAnswer = errors.New("has not answered")
+	ErrAhead    = errors.New("others are ahead")
+	ErrForeign  = errors.New("another library holds the key of that name (redsync, symfony/lock, " +
+		"Redisson or another)")
+	ErrForgetful = errors.New("is new or lost its data, and the other nodes have not repaired it yet")
+	ErrParted    = errors.New("its clock and this process's clock disagree; its answers do not count " +
+		"until other nodes show which one is wrong")
+	ErrOtherIncarnation = errors.New("has lost its data, or loaded another node's data, since the client " +
+		"connected")
+	ErrTooOld      = errors.New("is too old")
+	ErrSentinel    = errors.New("is a Sentinel, and the URL names no master: add ?master_name=NAME")
+	ErrReplica     = errors.New("is a replica, but a node must be a master: list the master, or its Sentinels")
+	ErrClusterMode = errors.New("is one server of a cluster and cannot be a node on its own: list the " +
+		"whole cluster, with redis+cluster://host:port or redis.NewClusterClient, or a server that runs with " +
+		"cluster-enabled no")
 	// ErrNoInfo is the error of a server that does not report its run_id. Such
 	// a server may lose its data in a restart that no client would notice.
 	ErrNoInfo = errors.New("does not report its run_id in INFO, so a restart would go unnoticed")
@@ -64,7 +68,8 @@ func (e *ClockError) Error() string {
 	if e.Ahead < 0 {
 		where = "ahead of"
 	}
-	return fmt.Sprintf("its clock is %v %s the other nodes' clocks; correct the wrong clock (NTP)", e.Ahead.Abs().Round(time.Millisecond), where)
+	return fmt.Sprintf("its clock is %v %s the other nodes' clocks; correct the wrong clock (NTP)",
+		e.Ahead.Abs().Round(time.Millisecond), where)
 }
 
 // AheadError is the error of a node whose last ticket for the name is far ahead
@@ -89,7 +94,8 @@ func (e *RecoveringError) Error() string {
 type ClashError struct{ Asked, InForce uint64 }
 
 func (e *ClashError) Error() string {
-	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name", kind(e.InForce), kind(e.Asked))
+	return fmt.Sprintf("the name is in use as %s, not as %s; choose another name",
+		kind(e.InForce), kind(e.Asked))
 }
 
 // kind describes the primitives that have this capacity. A node stores only the
@@ -127,7 +133,8 @@ func WriteRemedy(err error) string {
 		return "start its replicas, or lower its min-replicas-to-write"
 	case code == "MISCONF":
 		return "free space on its disk, or look at its log"
-	case code == "NOPERM", strings.Contains(e.Error(), scriptLacksRight), strings.Contains(e.Error(), aclFailure):
+	case code == "NOPERM", strings.Contains(e.Error(), scriptLacksRight),
+		strings.Contains(e.Error(), aclFailure):
 		return "grant its user the rights in docs/reference/security.md"
 	}
 	return ""

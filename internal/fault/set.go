@@ -26,15 +26,18 @@ type SetError struct {
 
 func (e *SetError) Error() string {
 	if e.Begun {
-		return fmt.Sprintf("this client's list is %s, but its nodes have begun to record another list, %s: give all clients the same list, and run \"quorate bootstrap\" with it; "+
-			"a node that has accepted the other list keeps it until all nodes of that list answer, or until you empty the node",
+		return fmt.Sprintf("this client's list is %s, but its nodes have begun to record another list, %s: give "+
+			"all clients the same list, and run \"quorate bootstrap\" with it; a node that has accepted the other "+
+			"list keeps it until all nodes of that list answer, or until you empty the node",
 			Addrs(e.List), Addrs(e.Set))
 	}
 	if slices.Equal(slices.Sorted(slices.Values(e.List)), slices.Sorted(slices.Values(e.Set))) {
-		return fmt.Sprintf("the nodes of this client's list, %s, have recorded more than one set of these addresses, one of them since %s: too few agree for a majority; "+
-			"start the servers with the data of one set", Addrs(e.List), e.Since.UTC().Format(time.DateTime+" MST"))
+		return fmt.Sprintf("the nodes of this client's list, %s, have recorded more than one set of these "+
+			"addresses, one of them since %s: too few agree for a majority; start the servers with the data of one "+
+			"set", Addrs(e.List), e.Since.UTC().Format(time.DateTime+" MST"))
 	}
-	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have formed the set %s since %s: give every client the set's list",
+	return fmt.Sprintf("this client's list, %s, does not match its nodes, which have formed the set %s since "+
+		"%s: give every client the set's list",
 		Addrs(e.List), Addrs(e.Set), e.Since.UTC().Format(time.DateTime+" MST"))
 }
 
@@ -71,12 +74,14 @@ func IsVerdict(err error) bool {
 var (
 	ErrSetUnknown = &MemberError{Why: "has recorded no set of nodes: it is brand-new or has lost its data. " +
 		"The nodes record their set on their own once all of them answer a client that uses locks"}
-	ErrSetPending = &MemberError{Why: "has accepted a set that is not recorded yet; start the other nodes of its list"}
-	ErrSetLost    = &MemberError{Why: "lost its data, and fewer than a majority of the set's nodes can say what it was; " +
-		"it rejoins on its own when all nodes of the set answer: start those that are down"}
-	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the other nodes can say what was decided; " +
-		"start those that are down, with their data"}
-	ErrSetEnters  = &MemberError{Why: "is joining the set; it votes once the other nodes have answered and the guard time is over"}
+	ErrSetPending = &MemberError{Why: "has accepted a set that is not recorded yet; start the other nodes of " +
+		"its list"}
+	ErrSetLost = &MemberError{Why: "lost its data, and fewer than a majority of the set's nodes can say " +
+		"what it was; it rejoins on its own when all nodes of the set answer: start those that are down"}
+	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the other " +
+		"nodes can say what was decided; start those that are down, with their data"}
+	ErrSetEnters = &MemberError{Why: "is joining the set; it votes once the other nodes have answered and the " +
+		"guard time is over"}
 	ErrSetRetired = &MemberError{Why: "is not a member of the set; remove it from this client's list"}
 	ErrOtherSet   = &MemberError{Why: "may belong to another set; the client is asking it"}
 	ErrRejudged   = errors.New("reconnecting to verify membership")
@@ -91,11 +96,14 @@ type TTLError struct {
 
 func (e *TTLError) Error() string {
 	if e.Development {
-		return fmt.Sprintf("this node was first used in development mode, with a guard time of %v, which is too short for WithTTL(%v): "+
-			"use ForDevelopment() in this client too or, for production, run quorate members set --guard 20s", e.Guard, e.TTL)
+		return fmt.Sprintf("this node was first used in development mode, with a guard time of %v, which is too "+
+			"short for WithTTL(%v): use ForDevelopment() in this client too or, for production, run quorate members "+
+			"set --guard 20s", e.Guard,
+			e.TTL)
 	}
-	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, whose guard time is %v: a node that lost its data could vote while a lease that it "+
-		"forgot is still running; choose WithTTL(%v) or less (half the guard time minus the skew of %v), or raise the guard time: quorate members set --guard",
+	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, whose guard time is %v: a node that "+
+		"lost its data could vote while a lease that it forgot is still running; choose WithTTL(%v) or less "+
+		"(half the guard time minus the skew of %v), or raise the guard time: quorate members set --guard",
 		e.TTL, e.Guard, max(0, e.Guard/2-e.Skew), e.Skew)
 }
 

@@ -16,7 +16,8 @@ func TestBrokenInvariants(t *testing.T) {
 	held := func() *Claim {
 		c := started()
 		for _, r := range c.Out[:2] {
-			c.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true, HasTotals: true})
+			c.Answer(2, r, protocol.Answer{Status: protocol.OK, Incarnation: 1,
+				Ticket: 64, Vote: true, HasTotals: true})
 		}
 		return c
 	}

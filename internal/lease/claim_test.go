@@ -10,7 +10,8 @@ import (
 
 func started() *Claim {
 	c := NewClaim(Config{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Minute}, Nodes: 3, NodeTimeout: time.Second, Drift: time.Second,
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Minute}, Nodes: 3,
+		NodeTimeout: time.Second, Drift: time.Second,
 	})
 	c.Start(1, 64, 0, 0)
 	return c
@@ -38,7 +39,8 @@ func TestPostponedAttempt(t *testing.T) {
 		if r.Ticket != 128 || r.Sent != sent {
 			t.Errorf("sent as %+v", r)
 		}
-		c.Answer(sent+1, r, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 128, Vote: true, HasTotals: true})
+		c.Answer(sent+1, r, protocol.Answer{Status: protocol.OK, Incarnation: 1,
+			Ticket: 128, Vote: true, HasTotals: true})
 	}
 	if c.State.Phase() != Holding || c.State.Ticket() != 128 {
 		t.Fatalf("phase %d, ticket %d", c.State.Phase(), c.State.Ticket())
@@ -80,7 +82,8 @@ func TestMergedRequest(t *testing.T) {
 		if fails {
 			c.Fail(now, join, false)
 		} else {
-			c.Answer(now, join, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: join.Ticket, Vote: true, HasTotals: true})
+			c.Answer(now, join, protocol.Answer{Status: protocol.OK, Incarnation: 1,
+				Ticket: join.Ticket, Vote: true, HasTotals: true})
 		}
 		p := c.State.peers[join.Node]
 		if p.pendingSince != 0 || p.held == fails || fails && (p.failures < 2 || p.askAt == protocol.Never) {

@@ -19,7 +19,8 @@ const mine = protocol.Ticket(64 << 20)
 
 func newPermit(t *testing.T) *permit {
 	c := &permit{now: 1, Claim: NewClaim(Config{
-		Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
+		Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3,
+		NodeTimeout: time.Minute, Drift: time.Second,
 	})}
 	c.Start(c.now, mine, 0, 0)
 	c.answers(protocol.Answer{Sum: 2, Digest: 5}, protocol.Answer{Sum: 1, Digest: 9})
@@ -27,7 +28,8 @@ func newPermit(t *testing.T) *permit {
 		t.Fatalf("phase %d: two of them may count, and there is no room for a third", c.State.Phase())
 	}
 	c.answers(
-		protocol.Answer{Sum: 2, Digest: 5, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: 1}}, BaseSum: 1, BaseDigest: 9},
+		protocol.Answer{Sum: 2, Digest: 5, Listed: true,
+			Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: 1}}, BaseSum: 1, BaseDigest: 9},
 		protocol.Answer{Sum: 1, Digest: 9, Listed: true, BaseSum: 1, BaseDigest: 9},
 	)
 	if c.State.Phase() != Holding {
@@ -60,13 +62,15 @@ func TestAListThatIsNewerCounts(t *testing.T) {
 	t.Parallel()
 	for _, weights := range [][2]uint64{{3, 1}, {1, 3}} {
 		c := &permit{now: 1, Claim: NewClaim(Config{
-			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
+			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Hour, Counting: true}, Nodes: 3,
+			NodeTimeout: time.Minute, Drift: time.Second,
 		})}
 		c.Start(c.now, mine, 0, 0)
 		totals, lists := make([]protocol.Answer, 2), make([]protocol.Answer, 2)
 		for i, w := range weights {
 			totals[i] = protocol.Answer{Sum: w, Digest: 4 + w}
-			lists[i] = protocol.Answer{Sum: w, Digest: 4 + w, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: w}}}
+			lists[i] = protocol.Answer{Sum: w, Digest: 4 + w, Listed: true,
+				Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: w}}}
 		}
 		c.answers(totals...)
 		if c.State.Phase() != Waiting {
@@ -86,7 +90,8 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 	for name, news := range map[string]protocol.Answer{
 		"no claim is left": {},
 		"a list that begins elsewhere": {
-			Sum: 2, Digest: 5, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: 1}, {ID: protocol.ID{2}, Weight: 1}},
+			Sum: 2, Digest: 5, Listed: true, Lower: []protocol.Lower{{ID: protocol.ID{1}, Weight: 1},
+				{ID: protocol.ID{2}, Weight: 1}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +108,8 @@ func TestHolderHearsOfOneNodeFirst(t *testing.T) {
 			// And the other has come back without its memory: what it told
 			// still counts.
 			c.now++
-			c.Answer(c.now, protocol.Request{Node: 1, Op: protocol.OpBeat, Ticket: mine, Sent: c.now}, protocol.Answer{Status: protocol.Recovering, Incarnation: 2, Wait: c.State.TTL})
+			c.Answer(c.now, protocol.Request{Node: 1, Op: protocol.OpBeat, Ticket: mine, Sent: c.now},
+				protocol.Answer{Status: protocol.Recovering, Incarnation: 2, Wait: c.State.TTL})
 			if c.State.Phase() != Holding {
 				t.Fatalf("phase %d: lost with the memory of a node whose lease runs", c.State.Phase())
 			}

@@ -18,7 +18,8 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 	const later = 5 * time.Second
 	window := protocol.WindowOf(20 * time.Second)
 	start := func() *Claim {
-		c := NewClaim(Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3, NodeTimeout: time.Second, Window: window})
+		c := NewClaim(Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3,
+			NodeTimeout: time.Second, Window: window})
 		c.Start(1, wall, 0, 0)
 		return c
 	}
@@ -29,7 +30,8 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 			clock += window.Half() // it is old
 		}
 		a := protocol.Answer{Status: protocol.OK, Ticket: ticket, Incarnation: inc, Clock: clock}
-		return c.State.credible(now, &c.State.peers[0], a, c.State.doubts(protocol.Request{Op: protocol.OpJoin}, a) == DoubtOld)
+		return c.State.credible(now, &c.State.peers[0],
+			a, c.State.doubts(protocol.Request{Op: protocol.OpJoin}, a) == DoubtOld)
 	}
 	top := wall + protocol.Ticket(window.Half()+later.Microseconds())
 	assert.True(t, says(start(), top, 1))
@@ -42,7 +44,8 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 		counts bool
 	}{
 		{"its lease runs", peer{held: true, ticket: wall, incarnation: 1, ackSent: 1}, true},
-		{"its lease has ended", peer{held: true, ticket: wall, incarnation: 1, ackSent: now.Add(-8 * time.Second)}, false},
+		{"its lease has ended", peer{held: true, ticket: wall, incarnation: 1, ackSent: now.Add(-8 * time.Second)},
+			false},
 		{"it is of another incarnation", peer{held: true, ticket: wall, incarnation: 2, ackSent: 1}, false},
 	} {
 		c := start()
@@ -61,7 +64,8 @@ func TestWhichTicketsAreCredible(t *testing.T) {
 func TestASilentNode(t *testing.T) {
 	t.Parallel()
 	for _, try := range []bool{false, true} {
-		c := NewClaim(Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3, NodeTimeout: 2 * time.Second, Try: try})
+		c := NewClaim(Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: 8 * time.Second}, Nodes: 3,
+			NodeTimeout: 2 * time.Second, Try: try})
 		c.Start(1, 64, 0, 0)
 		p := &c.State.peers[0]
 		for range mostFailures + 1 {

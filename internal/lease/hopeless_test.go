@@ -33,7 +33,8 @@ func TestRunThatNoQuorumCanTake(t *testing.T) {
 				out := append([]protocol.Request(nil), q.Out...)
 				q.Out = nil
 				for _, r := range out {
-					q.Answer(now, r, protocol.Answer{Status: []protocol.Status{protocol.StatusSuperseded, protocol.OK, protocol.Missing}[r.Node], Record: &protocol.Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
+					q.Answer(now, r, protocol.Answer{Status: []protocol.Status{protocol.StatusSuperseded, protocol.OK,
+						protocol.Missing}[r.Node], Record: &protocol.Entry{Forged: r.Node == 0, CaughtUp: r.Node > 0}})
 				}
 				if now > protocol.Time(time.Second).Add(q.MaxPause) && c.want == Superseded {
 					assert.Equal(t, Superseded, q.Outcome())

@@ -18,7 +18,8 @@ type deferring struct {
 
 func newDeferring(t *testing.T, try bool) *deferring {
 	b := &deferring{t: t, now: 1, Claim: NewClaim(Config{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 5, NodeTimeout: time.Minute, Drift: time.Second, Try: try,
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 5,
+		NodeTimeout: time.Minute, Drift: time.Second, Try: try,
 	})}
 	b.Start(b.now, mine, 0b11000, soon)
 	if b.Wake() != b.now.Add(soon) {
@@ -96,7 +97,8 @@ func TestFirstDoNotSuffice(t *testing.T) {
 	for name, happens := range map[string]func(b *deferring, rs []protocol.Request){
 		"another claim is first": func(b *deferring, rs []protocol.Request) { b.answer(false, rs[1]) },
 		"another ticket": func(b *deferring, rs []protocol.Request) {
-			b.Answer(b.now, rs[1], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: mine + protocol.Residues, Vote: true})
+			b.Answer(b.now, rs[1], protocol.Answer{Status: protocol.OK, Incarnation: 1,
+				Ticket: mine + protocol.Residues, Vote: true})
 		},
 		"recovering": func(b *deferring, rs []protocol.Request) {
 			b.Answer(b.now, rs[1], protocol.Answer{Status: protocol.Recovering, Incarnation: 1, Wait: time.Hour})

@@ -21,7 +21,8 @@ func TestListThatIsTooLong(t *testing.T) {
 	c.Start(now, t0, 0, 0)
 	sums := []uint64{4500, 4400, 4600} // they differ, and leave no room for sure
 	answer := func(r protocol.Request) {
-		c.Answer(now, r, protocol.Answer{Status: protocol.OK, Incarnation: protocol.Incarnation(r.Node + 1), Ticket: t0, Vote: true, HasTotals: true, Sum: sums[r.Node], Digest: sums[r.Node]})
+		c.Answer(now, r, protocol.Answer{Status: protocol.OK, Incarnation: protocol.Incarnation(r.Node + 1),
+			Ticket: t0, Vote: true, HasTotals: true, Sum: sums[r.Node], Digest: sums[r.Node]})
 	}
 	var asked []protocol.Ticket
 	for range 12 {

@@ -18,7 +18,8 @@ func TestFindHolder(t *testing.T) {
 
 func whoHolds(t assert.TestingT) {
 	a, b := lease.Head{Known: true, Voted: []string{"a"}}, lease.Head{Known: true, Voted: []string{"b"}}
-	ab, ca := lease.Head{Known: true, Voted: []string{"a", "b"}}, lease.Head{Known: true, Voted: []string{"c", "a"}}
+	ab, ca := lease.Head{Known: true, Voted: []string{"a", "b"}},
+		lease.Head{Known: true, Voted: []string{"c", "a"}}
 	none, silent := lease.Head{Known: true}, lease.Head{}
 	foreign := lease.Head{Known: true, Foreign: time.Second}
 	for _, c := range []struct {

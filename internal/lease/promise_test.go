@@ -15,7 +15,8 @@ func TestOpenThatANodeHasForgotten(t *testing.T) {
 	t.Parallel()
 	const second = protocol.Time(time.Second)
 	q := &RegisterOp{
-		Op: protocol.OpOpen, Nodes: 3, NodeTimeout: time.Second, MaxPause: 10 * time.Second, Fresh: 100 * time.Second,
+		Op: protocol.OpOpen, Nodes: 3, NodeTimeout: time.Second,
+		MaxPause: 10 * time.Second, Fresh: 100 * time.Second,
 		Stored: protocol.Stored{Version: protocol.Version{Ticket: mine, ID: protocol.ID{1}}},
 	}
 	now := second
@@ -35,8 +36,10 @@ func TestOpenThatANodeHasForgotten(t *testing.T) {
 	now = 110 * second // nothing has run since
 	q.Answer(now, last, protocol.Answer{Status: protocol.Missing, Incarnation: 2, Record: &protocol.Entry{}})
 	caughtUp := &protocol.Entry{CaughtUp: true}
-	q.Answer(now, protocol.Request{Node: 1, Op: protocol.OpOpen, Sent: now}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Record: caughtUp})
-	q.Answer(now, protocol.Request{Node: 2, Op: protocol.OpOpen, Sent: now}, protocol.Answer{Status: protocol.Missing, Incarnation: 1, Record: caughtUp})
+	q.Answer(now, protocol.Request{Node: 1, Op: protocol.OpOpen, Sent: now},
+		protocol.Answer{Status: protocol.OK, Incarnation: 1, Record: caughtUp})
+	q.Answer(now, protocol.Request{Node: 2, Op: protocol.OpOpen, Sent: now},
+		protocol.Answer{Status: protocol.Missing, Incarnation: 1, Record: caughtUp})
 	if q.Outcome() != Asking {
 		t.Fatalf("outcome %d with the promise of one node of three", q.Outcome())
 	}

@@ -46,7 +46,8 @@ func (b *bench) millis() int64 { return int64(b.now) / int64(time.Millisecond) }
 // other has another claim's request arrive at a node, and returns what that
 // pushes.
 func (b *bench) other(node int, op protocol.Op, t protocol.Ticket) []model.Out {
-	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other", protocol.Request{Op: op, Ticket: t})
+	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other",
+		protocol.Request{Op: op, Ticket: t})
 	return outs
 }
 
@@ -125,7 +126,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 			b.pass(benchTTL/4, 1, 2) // it is known at node 2, too: else it would start again
 			b.other(1, protocol.OpBeat, 0)
 			b.pass(benchTTL/2, 1, 2)
-			assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second), "the lease at node 0 has ended")
+			assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second),
+				"the lease at node 0 has ended")
 			b.other(0, protocol.OpBeat, 0) // not patient: it drops the claim
 			if answered {
 				b.Up(b.now, 0)
@@ -188,7 +190,8 @@ func TestPushBeforeTheSecondSettle(t *testing.T) {
 			b.pass(benchTTL/4, 1, 2) // node 2 votes
 			b.out()
 			b.held = nil
-			b.Answer(b.now, protocol.Request{Node: 0, Op: protocol.OpBeat, Sent: b.now}, protocol.Answer{Status: protocol.Missing, Incarnation: 1, Clock: 1})
+			b.Answer(b.now, protocol.Request{Node: 0, Op: protocol.OpBeat, Sent: b.now},
+				protocol.Answer{Status: protocol.Missing, Incarnation: 1, Clock: 1})
 			if assert.Len(t, b.Out, 1); b.Out[0].Op != protocol.OpSettle {
 				t.Fatalf("%v, want a settle", b.Out)
 			}
@@ -232,7 +235,8 @@ func TestEvictOfAWaiter(t *testing.T) {
 	t.Parallel()
 	b, _ := behind(t)
 	for node := range 3 {
-		b.Push(b.now, node, protocol.Push{ID: b.State.ID, Incarnation: protocol.Incarnation(node + 1), Ticket: b.State.Ticket(), Evict: true})
+		b.Push(b.now, node, protocol.Push{ID: b.State.ID, Incarnation: protocol.Incarnation(node + 1),
+			Ticket: b.State.Ticket(), Evict: true})
 	}
 	assert.Equal(t, lease.Waiting, b.State.Phase())
 }

@@ -57,7 +57,8 @@ func TestRenewalsReachTheNodesThatAnswer(t *testing.T) {
 			}
 			a := due[k]
 			due = append(due[:k], due[k+1:]...)
-			c.Answer(now, a.r, protocol.Answer{Status: protocol.OK, Incarnation: protocol.Incarnation(a.r.Node + 1), Ticket: 640, Vote: true, HasTotals: true})
+			c.Answer(now, a.r, protocol.Answer{Status: protocol.OK, Incarnation: protocol.Incarnation(a.r.Node + 1),
+				Ticket: 640, Vote: true, HasTotals: true})
 		}
 	}
 }

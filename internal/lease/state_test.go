@@ -43,7 +43,8 @@ func TestStateIsComplete(t *testing.T) {
 	now := protocol.Time(time.Hour)
 	claim := func(phase Phase, try bool) *Claim {
 		c := NewClaim(Config{
-			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Minute, Counting: true}, Nodes: 1, NodeTimeout: time.Second, Drift: time.Second, Try: try,
+			Terms: protocol.Terms{Weight: 1, Capacity: 3, TTL: time.Minute, Counting: true}, Nodes: 1,
+			NodeTimeout: time.Second, Drift: time.Second, Try: try,
 		})
 		c.State.phase = phase
 		m := c.State.peers[0].mutableExtra()

@@ -69,7 +69,8 @@ func TestTraces(t *testing.T) {
 		}
 		for i, b := range blocks {
 			if !slices.Equal(b.Output, played[i].Output) {
-				t.Errorf("%s: %q leads to\n\t%s\nand should to\n\t%s", file, b.Commands, strings.Join(played[i].Output, "\n\t"), strings.Join(b.Output, "\n\t"))
+				t.Errorf("%s: %q leads to\n\t%s\nand should to\n\t%s", file, b.Commands,
+					strings.Join(played[i].Output, "\n\t"), strings.Join(b.Output, "\n\t"))
 			}
 		}
 	}

@@ -13,7 +13,8 @@ import (
 func TestUpWhileARequestIsOut(t *testing.T) {
 	t.Parallel()
 	c := NewClaim(Config{
-		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute, Drift: time.Second,
+		Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3,
+		NodeTimeout: time.Minute, Drift: time.Second,
 	})
 	c.Start(1, 64, 0, 0)
 	joins := c.Out

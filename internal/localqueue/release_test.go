@@ -44,7 +44,8 @@ func queuesOver(t *testing.T, n int, written func()) (qs []*Queue) {
 	t.Cleanup(func() { _ = q.Close(t.Context()) })
 	require.NoError(t, q.Bootstrap(t.Context()))
 	for range n {
-		qs = append(qs, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2}, core.Spec{Name: "n", Weight: 1, Capacity: 2}))
+		qs = append(qs, New(q, &set, core.Spec{Name: "n", Weight: 2, Capacity: 2},
+			core.Spec{Name: "n", Weight: 1, Capacity: 2}))
 	}
 	return qs
 }
@@ -70,7 +71,8 @@ func TestUnlockOfAClaimThatIsRenewedMeanwhile(t *testing.T) {
 	(*atomic.Int64)(deadline).Store(2) // as it was before the renewal, long past
 	_, err := qs[0].Unlock(Write)
 	assert.ErrorIs(t, err, fault.ErrLost)
-	require.Eventually(t, func() bool { return qs[1].Lock(t.Context(), Write, true) == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return qs[1].Lock(t.Context(), Write, true) == nil },
+		20*time.Second, time.Millisecond)
 	_, err = qs[1].Unlock(Write)
 	assert.NoError(t, err)
 }

@@ -22,7 +22,8 @@ import (
 
 // Handle processes one request at now, and returns the answer and the pushes
 // that it triggered.
-func (n *Node) Handle(now int64, t protocol.Terms, owner string, r protocol.Request) (protocol.Answer, []Out) {
+func (n *Node) Handle(now int64, t protocol.Terms, owner string,
+	r protocol.Request) (protocol.Answer, []Out) {
 	v := &turn{n: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
 	if r.Op != protocol.OpLeave {

@@ -124,7 +124,8 @@ func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
 // Forget is a restart without data: the data of all names is lost.
 func (n *Node) Forget() {
 	s := n.shared
-	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, guardTime: s.guardTime, retention: s.retention, counts: s.counts, first: s.first, names: s.names}
+	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, guardTime: s.guardTime,
+		retention: s.retention, counts: s.counts, first: s.first, names: s.names}
 	*s.first = Node{shared: s}
 	for _, m := range s.names {
 		*m = Node{shared: s}

@@ -33,7 +33,8 @@ func id(name byte) protocol.ID {
 	return protocol.ID{0: name, 15: name - 'a'}
 }
 
-func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...func(*protocol.Terms, *protocol.Request)) protocol.Answer {
+func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...func(*protocol.Terms,
+	*protocol.Request)) protocol.Answer {
 	t := protocol.Terms{ID: id(name), Weight: 1, Capacity: b.cap, TTL: 50 * ms}
 	r := protocol.Request{Op: op, Ticket: ticket}
 	for _, o := range opts {
@@ -48,7 +49,8 @@ func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...fu
 	return a
 }
 
-func (b *bench) join(name byte, t protocol.Ticket, opts ...func(*protocol.Terms, *protocol.Request)) protocol.Answer {
+func (b *bench) join(name byte, t protocol.Ticket, opts ...func(*protocol.Terms,
+	*protocol.Request)) protocol.Answer {
 	return b.do(protocol.OpJoin, name, t, opts...)
 }
 
@@ -68,7 +70,8 @@ func weight(w uint64) func(*protocol.Terms, *protocol.Request) {
 func TestMutexHandOver(t *testing.T) {
 	b := newBench(t, 1)
 	a := b.join('a', 640, notify)
-	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640, Vote: true, HasTotals: true}, a)
+	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640,
+		Vote: true, HasTotals: true}, a)
 	assert.Equal(t, id('a').String(), b.Redlock.Value(b.now))
 
 	a = b.join('b', 641)
@@ -99,7 +102,8 @@ func TestExpiryPassesTheVoteOn(t *testing.T) {
 func TestTickets(t *testing.T) {
 	b := newBench(t, 1)
 	b.join('a', 640)
-	assert.Equal(t, protocol.Ticket(641), b.join('b', 577).Ticket, "late joiner goes above the fence, in its class")
+	assert.Equal(t, protocol.Ticket(641), b.join('b', 577).Ticket,
+		"late joiner goes above the fence, in its class")
 	assert.Equal(t, protocol.Ticket(704), b.settle('a', 704).Ticket)
 	assert.Equal(t, protocol.Ticket(705), b.settle('b', 705).Ticket)
 	assert.Equal(t, protocol.Ticket(768), b.settle('a', 705).Ticket, "taken, so the next of its class")
@@ -172,7 +176,8 @@ func TestSemaphore(t *testing.T) {
 	assert.Empty(t, b.outs)
 	b.leave('b')
 	require.Len(t, b.outs, 1)
-	assert.Equal(t, protocol.Push{ID: id('c'), Incarnation: 7, Ticket: 642, Vote: true, Waiters: true}, b.outs[0].Push)
+	assert.Equal(t, protocol.Push{ID: id('c'), Incarnation: 7, Ticket: 642, Vote: true, Waiters: true},
+		b.outs[0].Push)
 	b.cap = 4
 	assert.Equal(t, protocol.Answer{Status: protocol.Clash, Incarnation: 7, Capacity: 3}, b.join('e', 700))
 }

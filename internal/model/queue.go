@@ -19,7 +19,9 @@ type queue struct {
 	// Bounds of all leases, so that a request need not look at every claim to find
 	// that none has ended. They may be wider than the leases, which costs one
 	// sweep. If they were narrower, a dead claim would keep its weight.
-	firstExpiry  int64           // no claim's lease ends before; while claims are being dropped, of those up to droppedUpTo
+	// No claim's lease ends before; while claims are being dropped, of those up to
+	// droppedUpTo.
+	firstExpiry  int64
 	lastExpiry   int64           // no claim's lease ends later, with the same exception
 	droppedUpTo  protocol.Ticket // up to which claims whose lease has ended have been dropped; 0: not under way
 	notifiedUpTo protocol.Ticket // up to which holders have heard that a claim waits; 0: not under way

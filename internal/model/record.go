@@ -208,7 +208,8 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 	lasts := int64(1) << bits.Len64(uint64(t.TTL.Milliseconds()))
 	v.n.watchers = append(v.n.watchers, Watcher{t.ID, owner, v.now, v.now + lasts})
 	slices.SortFunc(v.n.watchers, func(a, b Watcher) int {
-		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.ID.String(), b.ID.String()))
+		return cmp.Or(cmp.Compare(a.Seen, b.Seen), cmp.Compare(a.Expiry, b.Expiry),
+			cmp.Compare(a.ID.String(), b.ID.String()))
 	})
 	if v.n.changed > 0 {
 		v.notifyWatchers()

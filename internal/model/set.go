@@ -43,7 +43,8 @@ func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnatio
 	case s.Kind == nodeset.SetAccept && !recorded && (s.Ballot == n.set.Promised || n.off(SetPromise)) &&
 		(s.Ballot != n.set.Accepted || s.Identity == n.set.Identity):
 		n.marked = false
-		n.set = nodeset.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: nodeset.SetAccepted, Identity: s.Identity, Config: s.Config}
+		n.set = nodeset.NodeSet{Promised: s.Ballot, Accepted: s.Ballot, Phase: nodeset.SetAccepted,
+			Identity: s.Identity, Config: s.Config}
 	// One that says that the node is brand-new is left to the client whose word
 	// the node has accepted last: this one may not say so.
 	case s.Kind == nodeset.SetCommit && n.set.Config != nil && n.set.Stamp() == s.Config.Stamp &&

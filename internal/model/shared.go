@@ -37,7 +37,9 @@ type shared struct {
 	incarnation protocol.Incarnation
 	born        int64
 	caughtUp    bool // nothing was lost since the last repair or bootstrap
-	learnt      bool // it was caught up when it began to count: it knows each number of permits, or others that count do
+	// It was caught up when it began to count: it knows each number of permits, or
+	// others that count do.
+	learnt bool
 
 	first *Node            // the name that New has returned
 	names map[string]*Node // the others

@@ -15,7 +15,8 @@ func (s *Incarnations) check(i int) {
 	n := &s.nodes[i]
 	if n.state == voting {
 		invariant.Check(n.incarnation == n.votedLast, "a node votes with its newest incarnation")
-		invariant.Check(!slices.Contains(n.ended, n.incarnation), "an incarnation that another one followed never counts again")
+		invariant.Check(!slices.Contains(n.ended, n.incarnation),
+			"an incarnation that another one followed never counts again")
 	}
 }
 
@@ -51,8 +52,10 @@ func (m *Membership) check() {
 		voters[member.Identity] = true
 		n := &m.members[member.Number]
 		if n.up && n.fault == SetFits {
-			invariant.Check(n.again || n.has.Identity == member.Identity, "a connection counts as the member that its server is")
-			invariant.Check(n.again || n.has.Stamp() == m.config.Stamp, "a node votes in the client's configuration only")
+			invariant.Check(n.again || n.has.Identity == member.Identity,
+				"a connection counts as the member that its server is")
+			invariant.Check(n.again || n.has.Stamp() == m.config.Stamp,
+				"a node votes in the client's configuration only")
 		}
 	}
 }

@@ -64,7 +64,8 @@ func TestDoubt(t *testing.T) {
 func TestDoubtLastsHalfOfALongerGuardTime(t *testing.T) {
 	t.Parallel()
 	const guard = 40 * time.Second
-	for what, before := range map[string]bool{"before the clocks part": true, "while a node is in doubt": false} {
+	for what, before := range map[string]bool{"before the clocks part": true,
+		"while a node is in doubt": false} {
 		c := newCourt(t, 1)
 		if before {
 			c.Regroup(c.Sets, guard)
@@ -101,7 +102,8 @@ func TestDoubtOfOneNode(t *testing.T) {
 		c.now += 250 * testMS
 		c.Tick(c.now)
 	}
-	require.Equal(t, []ClockEventKind{ClockAsk, ClockDoubted, ClockEarly}, []ClockEventKind{c.Out[0].Kind, c.Out[1].Kind, c.Out[2].Kind})
+	require.Equal(t, []ClockEventKind{ClockAsk, ClockDoubted, ClockEarly},
+		[]ClockEventKind{c.Out[0].Kind, c.Out[1].Kind, c.Out[2].Kind})
 	require.Len(t, c.Out, 3)
 	assert.Equal(t, uint32(1), c.Out[2].Nodes)
 	c.kinds()
@@ -112,7 +114,8 @@ func TestDoubtOfOneNode(t *testing.T) {
 // What a node in doubt said counts again with its next answer.
 func TestDoubtEndsWithTheNextAnswer(t *testing.T) {
 	t.Parallel()
-	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour},
+		Nodes: 3, NodeTimeout: time.Minute})
 	c.Start(1, 64, 0, 0)
 	yes := protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true}
 	for i := range 3 {

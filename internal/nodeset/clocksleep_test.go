@@ -16,7 +16,9 @@ func TestEvidenceExcludesThatWeSlept(t *testing.T) {
 	c.now += 2000 * testMS
 	c.receive(1)
 	c.now += 100 * testMS
-	c.slept(20 * time.Millisecond) // more than the 6 ms that node 1 may have gained, less than the 46 ms of the others
+	// More than the 6 ms that node 1 may have gained, less than the 46 ms of the
+	// others.
+	c.slept(20 * time.Millisecond)
 	assert.False(t, c.receive(1))
 	assert.True(t, c.receive(0))
 	assert.True(t, c.receive(2))

@@ -29,7 +29,8 @@ func setOf(n int, addrs ...string) *nodeset.Configuration {
 
 // replaced is the set ABC of which C is being replaced by D.
 func replaced(set *nodeset.Configuration) (learning, joint, done *nodeset.Configuration) {
-	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}}, Remove: []string{"C"}}, ballot(2))
+	learning = change.Begin(set, change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "D"}},
+		Remove: []string{"C"}}, ballot(2))
 	joint = change.Join(learning, ballot(3))
 	return learning, joint, change.Finish(joint, ballot(4))
 }
@@ -38,7 +39,8 @@ func replaced(set *nodeset.Configuration) (learning, joint, done *nodeset.Config
 // retention was recorded.
 func TestRetentionCoversTheGuardTime(t *testing.T) {
 	t.Parallel()
-	c := nodeset.Configuration{Now: nodeset.Shared{Guard: 7, Retention: 2}, Next: nodeset.Shared{Guard: 5, Retention: 3}}
+	c := nodeset.Configuration{Now: nodeset.Shared{Guard: 7, Retention: 2},
+		Next: nodeset.Shared{Guard: 5, Retention: 3}}
 	assert.Equal(t, time.Duration(7), c.Retention())
 	c.Next.Retention = 9
 	assert.Equal(t, time.Duration(9), c.Retention())
@@ -59,10 +61,14 @@ func TestConfigurationAsText(t *testing.T) {
 	_, ok = nodeset.ParseConfiguration(b + head + b + " 1 2 0s i a 1s j b")
 	require.True(t, ok)
 	for _, bad := range []string{
-		"", "x", "0." + string(ballot(1)) + head + b + " 1 1 0s i a", b + head + "x 1 1 0s i a", b + head + b + " 32 1 0s i a", b + head + b + " 1 0",
-		b + head + b + " 1 2 0s i a", b + head + b + " 1 2 0s i a 0s j b", b + head + b + " 1 2 0s i a 1s i b", b + head + b + " 1 2 0s i a 1s j a",
-		b + head + b + " 1 1 0l i a", b + head + b + " 1 1 0x i a", b + head + b + " 1 1 32s i a", b + head + b + " 1 1 s i a",
-		b + " 2 1 1 1 1 1 1 s " + b + " 1 1 0s i a", b + " 1 -1 1 1 1 1 1 s " + b + " 1 1 0s i a", b + " 1 1 1 1 1 1 1 l " + b + " 1 1 0e i a",
+		"", "x", "0." + string(ballot(1)) + head + b + " 1 1 0s i a", b + head + "x 1 1 0s i a",
+		b + head + b + " 32 1 0s i a", b + head + b + " 1 0",
+		b + head + b + " 1 2 0s i a", b + head + b + " 1 2 0s i a 0s j b", b + head + b + " 1 2 0s i a 1s i b",
+		b + head + b + " 1 2 0s i a 1s j a",
+		b + head + b + " 1 1 0l i a", b + head + b + " 1 1 0x i a",
+		b + head + b + " 1 1 32s i a", b + head + b + " 1 1 s i a",
+		b + " 2 1 1 1 1 1 1 s " + b + " 1 1 0s i a", b + " 1 -1 1 1 1 1 1 s " + b + " 1 1 0s i a",
+		b + " 1 1 1 1 1 1 1 l " + b + " 1 1 0e i a",
 	} {
 		_, ok := nodeset.ParseConfiguration(bad)
 		assert.False(t, ok, bad)
@@ -76,7 +82,8 @@ func TestConfigurationAsText(t *testing.T) {
 	for _, bad := range []string{"", "0 0 - - ", "0 0 c id x 2", "0 0 c id " + b + " x"} {
 		assert.Zero(t, nodeset.LayoutOf(bad), bad)
 	}
-	assert.Positive(t, nodeset.StampOf(10, ballot(1)).Compare(nodeset.StampOf(9, ballot(2))), "epochs are numbers")
+	assert.Positive(t, nodeset.StampOf(10, ballot(1)).Compare(nodeset.StampOf(9, ballot(2))),
+		"epochs are numbers")
 	assert.Positive(t, nodeset.StampOf(1, ballot(2)).Compare(nodeset.StampOf(1, ballot(1))))
 	assert.Negative(t, nodeset.Stamp("").Compare(c.Stamp))
 	later := nodeset.NewBallot(time.UnixMilli(5), 0, ballot(9))

@@ -61,7 +61,8 @@ func TestAConnectionThatHasEndedSaysNothing(t *testing.T) {
 	assert.Equal(t, set.Stamp, p.Stamp(), "A is a member")
 
 	later := *done
-	later.Last, later.Members = 4, append(slices.Clone(done.Members), nodeset.Member{Number: 4, Identity: "E", Addr: "E"})
+	later.Last, later.Members = 4, append(slices.Clone(done.Members),
+		nodeset.Member{Number: 4, Identity: "E", Addr: "E"})
 	w = newWorld().serve(set, abc...).serve(&later, "D", "E")
 	p = w.start(abc...).settle(t)
 	p.Relist([]string{"D", "E", "F"})

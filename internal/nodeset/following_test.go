@@ -14,7 +14,8 @@ import (
 // retired has the server of a member that has left keep what followed.
 func retired(w *world, was, followed *nodeset.Configuration, addr string) *world {
 	identity := was.Members[was.Place(addr)].Identity
-	w.serve(was, addr).carryOut(w.at(addr), nodeset.RecordStep{Kind: nodeset.SetRetire, Identity: identity, Config: followed})
+	w.serve(was, addr).carryOut(w.at(addr),
+		nodeset.RecordStep{Kind: nodeset.SetRetire, Identity: identity, Config: followed})
 	return w
 }
 

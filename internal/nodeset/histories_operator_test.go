@@ -52,7 +52,8 @@ func (h *history) runRegister(of, next *nodeset.Configuration) (found *nodeset.C
 		there = there[:h.rand.IntN(len(there)+1)]
 	}
 	for _, s := range there {
-		s.next[of.Stamp] = nodeset.RecordedNext{Of: of.Stamp, Version: protocol.Version{Seq: h.versions}, Config: next}
+		s.next[of.Stamp] = nodeset.RecordedNext{Of: of.Stamp,
+			Version: protocol.Version{Seq: h.versions}, Config: next}
 	}
 	h.learn(of)
 	if 2*len(there) <= len(members) {

@@ -64,7 +64,8 @@ type history struct {
 }
 
 func newHistory(seed uint64) *history {
-	h := &history{world: newWorld(), rand: rand.New(rand.NewPCG(seed, 7)), decided: map[nodeset.Stamp]*nodeset.Configuration{}}
+	h := &history{world: newWorld(), rand: rand.New(rand.NewPCG(seed, 7)),
+		decided: map[nodeset.Stamp]*nodeset.Configuration{}}
 	h.now, h.liar = 100*historyGuard, places[seed%6]
 	p := h.wanting(places[:3]...)
 	r := p.recording(h.one(2), nodeset.SetRetire)
@@ -118,7 +119,8 @@ func (h *history) vote(l *locker, k int) {
 		l.act()
 		return
 	}
-	if s.forged == nil && s.Recovering(h.now) == 0 && (s.vote.claim == l.claim || s.vote.inc != inc || s.vote.until <= h.now) {
+	if s.forged == nil && s.Recovering(h.now) == 0 &&
+		(s.vote.claim == l.claim || s.vote.inc != inc || s.vote.until <= h.now) {
 		s.vote = vote{l.claim, inc, h.now + historyLease}
 		l.votes[k] = s.vote
 	}
@@ -221,7 +223,8 @@ func (h *history) calm() string {
 			l.settle(f)
 		}
 		if l.Stamp() != h.latest.Stamp || len(l.party.votes()) != len(h.latest.Members) {
-			return fmt.Sprintf("client %d with %v counts on %s and uses %v, not %s with %v", i, l.List(), l.Stamp(), l.party.votes(), h.latest.Stamp, h.latest.Addrs())
+			return fmt.Sprintf("client %d with %v counts on %s and uses %v, not %s with %v", i, l.List(), l.Stamp(),
+				l.party.votes(), h.latest.Stamp, h.latest.Addrs())
 		}
 	}
 	if f.N > 0 {

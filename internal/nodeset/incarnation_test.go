@@ -64,7 +64,8 @@ func TestNodeWhoseClockJumped(t *testing.T) {
 	l.Marked(0, a.Try, 7, true)
 	assert.Zero(t, l.Voting(0), "the result of an earlier try does not count")
 	l.Marked(0, again.Try, 2, true)
-	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}, {Kind: nodeset.NodeAsk, Node: 0}, {Kind: nodeset.NodeRepair, Node: 0}}, outOf(l))
+	assert.Equal(t, []nodeset.NodeAction{{Kind: nodeset.NodeVotes, Node: 0}, {Kind: nodeset.NodeAsk, Node: 0},
+		{Kind: nodeset.NodeRepair, Node: 0}}, outOf(l))
 	assert.True(t, l.Check(0, 2))
 }
 

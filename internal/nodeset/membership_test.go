@@ -64,12 +64,16 @@ func TestAClientFindsItsSet(t *testing.T) {
 		{"its list", abc, newWorld().serve(set, abc...), set, "ABC", false},
 		{"in another order", []string{"C", "A", "B"}, newWorld().serve(set, abc...), set, "ABC", false},
 		{"a list of one", []string{"B"}, newWorld().serve(set, abc...), set, "ABC", false},
-		{"with a node that is no member", []string{"A", "B", "X"}, newWorld().serve(set, abc...), set, "ABC", false},
-		{"the latest that q show", abc, newWorld().serve(joint, "A").serve(learning, "B").serve(set, "C"), learning, "BCD", false},
-		{"what had left names what followed", []string{"A", "C"}, retired(newWorld().serve(done, "A", "B", "D"), set, done, "C"), done, "ABD", false},
+		{"with a node that is no member", []string{"A", "B", "X"},
+			newWorld().serve(set, abc...), set, "ABC", false},
+		{"the latest that q show", abc, newWorld().serve(joint, "A").serve(learning, "B").serve(set, "C"), learning,
+			"BCD", false},
+		{"what had left names what followed", []string{"A", "C"},
+			retired(newWorld().serve(done, "A", "B", "D"), set, done, "C"), done, "ABD", false},
 		{"fewer than q know it", []string{"A", "X", "Y"}, newWorld().serve(set, abc...), nil, "", true},
 		{"two sets", abc, newWorld().serve(set, "A").serve(setOf(2, "B", "D"), "B"), nil, "", true},
-		{"q agree beside another set", abc, newWorld().serve(set, "A", "B").serve(setOf(2, "C", "D"), "C"), set, "AB", false},
+		{"q agree beside another set", abc,
+			newWorld().serve(set, "A", "B").serve(setOf(2, "C", "D"), "C"), set, "AB", false},
 		{"nothing is recorded", abc, newWorld(), nil, "", false},
 	} {
 		p := of.world.start(of.list...).settle(t)
@@ -110,7 +114,8 @@ func TestAServerCountsByItsIdentity(t *testing.T) {
 	w = newWorld().serve(set, "A", "B")
 	w.keep(w.at("C"), acceptedAt(set, "C", 3))
 	assert.Equal(t, "ABC", sorted(w.start(abc...).settle(t).votes()))
-	assert.False(t, w.at("C").whole, "what C has accepted may be of a recording again: it begins as a blank server")
+	assert.False(t, w.at("C").whole,
+		"what C has accepted may be of a recording again: it begins as a blank server")
 
 	// Servers that change their addresses have no vote until they change back.
 	w = newWorld().serve(set, abc...)
@@ -141,7 +146,9 @@ func TestAnAcceptanceIsVoid(t *testing.T) {
 func asksItsList(t assert.TestingT) {
 	set := setOf(1, "A", "B")
 	later := change.Finish(change.Begin(set, change.Goal{Remove: []string{"A"}}, ballot(2)), ballot(3))
-	after := change.Finish(change.Join(change.Begin(later, change.Goal{Add: []nodeset.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)), ballot(5)), ballot(6))
+	after := change.Finish(change.Join(change.Begin(later,
+		change.Goal{Add: []nodeset.Member{{Identity: "a", Addr: "A"}}, Remove: []string{"B"}}, ballot(4)),
+		ballot(5)), ballot(6))
 	w := newWorld().serve(later, "B")
 	p := w.start("A", "B").settle(t)
 	p.Decide(later)
@@ -266,4 +273,10 @@ func TestTheRestOfAListIsForgottenWithItsSet(t *testing.T) {
 	for i := range p.conns {
 		assert.Contains(t, abc, p.Addr(i), "connection %d", i-nodeset.Seed)
 	}
+}
+
+// deciders returns the members that decide what follows.
+func deciders(c *nodeset.Configuration) []nodeset.Member {
+	return slices.DeleteFunc(slices.Clone(c.Members),
+		func(m nodeset.Member) bool { return m.Role == nodeset.Enters })
 }

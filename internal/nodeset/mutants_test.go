@@ -20,7 +20,8 @@ func TestMutants(t *testing.T) {
 		test func(assert.TestingT)
 	}{
 		{"two lists with a common node are recorded", "RuleSetAll", allRecordIt},
-		{"what is accepted of a list that cannot be recorded keeps a node from its place", "RuleSetVoid", acceptanceIsVoid},
+		{"what is accepted of a list that cannot be recorded keeps a node from its place",
+			"RuleSetVoid", acceptanceIsVoid},
 		{"and from a recording", "RuleSetVoid", voidIsOver},
 		{"one node of a list says which set counts", "RuleSetFound", findsByQ},
 		{"one member says which set follows", "RuleSetFollow", oneNodeLeads},

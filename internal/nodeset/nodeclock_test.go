@@ -174,7 +174,8 @@ func TestEvidenceIsFreshAndRestsOnTheTimeBefore(t *testing.T) {
 func TestPushThatShowsAJump(t *testing.T) {
 	t.Parallel()
 	c := newCourt(t, 3)
-	assert.False(t, c.Read(1, Reading{Received: c.now, Micros: (c.ahead[1] + int64(c.now/testMS) + 1000) * 1000, Push: true}))
+	assert.False(t,
+		c.Read(1, Reading{Received: c.now, Micros: (c.ahead[1] + int64(c.now/testMS) + 1000) * 1000, Push: true}))
 	require.Len(t, c.Out, 1)
 	assert.Equal(t, ClockEvent{Kind: ClockAsk, Nodes: 2}, c.Out[0], "an answer will show by how much")
 	assert.False(t, c.Open())
@@ -183,10 +184,12 @@ func TestPushThatShowsAJump(t *testing.T) {
 // A lease that a clock has ended earlier ends earlier for the claim.
 func TestEarly(t *testing.T) {
 	t.Parallel()
-	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour},
+		Nodes: 3, NodeTimeout: time.Minute})
 	c.Start(1, 64, 0, 0)
 	for i := range 3 {
-		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
+		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1},
+			protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	}
 	require.Equal(t, lease.Holding, c.State.Phase())
 	c.ShortenLeases(3, 1, 50*time.Minute)
@@ -200,10 +203,12 @@ func TestEarly(t *testing.T) {
 // The deadline that a holder keeps while nodes are exchanged ends earlier, too.
 func TestEarlyWhileADeadlineIsKept(t *testing.T) {
 	t.Parallel()
-	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour}, Nodes: 3, NodeTimeout: time.Minute})
+	c := lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Hour},
+		Nodes: 3, NodeTimeout: time.Minute})
 	c.Start(1, 64, 0, 0)
 	for i := range 3 {
-		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1}, protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
+		c.Answer(2, protocol.Request{Node: i, Op: protocol.OpJoin, Sent: 1},
+			protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: 64, Vote: true})
 	}
 	c.ShortenLeases(3, 7, 10*time.Minute)
 	require.Equal(t, protocol.Time(1).Add(50*time.Minute), c.Deadline())
@@ -270,7 +275,8 @@ func TestSmallJumpOfABusyNode(t *testing.T) {
 		assert.False(t, c.receive(1))
 		c.receive(0)
 		c.receive(2)
-		assert.Equal(t, []ClockEventKind{ClockAsk, ClockReportJump, ClockMark}, c.kinds(), "%v", time.Duration(pause))
+		assert.Equal(t, []ClockEventKind{ClockAsk, ClockReportJump, ClockMark},
+			c.kinds(), "%v", time.Duration(pause))
 	}
 }
 

@@ -34,12 +34,14 @@ type RecordKind uint8
 
 const (
 	SetPromise RecordKind = iota + 1 // accept nothing lower
-	SetAccept                        // accept this configuration, unless a higher promise was given, and serve nothing
-	SetCommit                        // all nodes have accepted it: its guard time begins, unless the node is Ready
-	SetRestore                       // a blank node gets back what it was: its guard time begins
-	SetMove                          // a member serves a later configuration from here on
-	SetLife                          // a blank node keeps a random word until it loses its data
-	SetRetire                        // a node that was a member keeps the configuration that followed, and serves nothing
+	// Accept this configuration, unless a higher promise was given, and serve
+	// nothing.
+	SetAccept
+	SetCommit  // all nodes have accepted it: its guard time begins, unless the node is Ready
+	SetRestore // a blank node gets back what it was: its guard time begins
+	SetMove    // a member serves a later configuration from here on
+	SetLife    // a blank node keeps a random word until it loses its data
+	SetRetire  // a node that was a member keeps the configuration that followed, and serves nothing
 )
 
 func (k RecordKind) String() string {
@@ -55,7 +57,9 @@ type RecordStep struct {
 	Config   *Configuration // nil with SetPromise and SetLife
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
 	Life     string         // of SetLife: the word, which the runtime makes
-	Ready    bool           // of SetCommit: an operator has declared the node brand-new: it votes at once if Ballot is what it has accepted last, and else does nothing
+	// Of SetCommit: an operator has declared the node brand-new: it votes at once
+	// if Ballot is what it has accepted last, and else does nothing.
+	Ready bool
 }
 
 // Enters reports whether the node begins to count with the step, beside those

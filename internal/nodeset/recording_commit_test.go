@@ -56,7 +56,8 @@ func TestACommitComesOnce(t *testing.T) {
 		}
 		w.keep(w.at("B"), file)
 		assert.Equal(t, "ABC", sorted(p.settle(t).votes()))
-		assert.NotZero(t, w.at("B").Recovering(w.now), "it has forgotten what it voted for; the commit was lost at first: %v", lost)
+		assert.NotZero(t, w.at("B").Recovering(w.now),
+			"it has forgotten what it voted for; the commit was lost at first: %v", lost)
 	}
 }
 
@@ -159,7 +160,8 @@ func TestARecordingKeepsItsConnections(t *testing.T) {
 		r.lose()
 	}
 	assert.Equal(t, nodeset.RecordUnanswered, r.Outcome)
-	assert.True(t, slices.ContainsFunc(p.Out, func(a nodeset.SetAction) bool { return a.Reconnect }), "the others' recording may be over")
+	assert.True(t, slices.ContainsFunc(p.Out, func(a nodeset.SetAction) bool { return a.Reconnect }),
+		"the others' recording may be over")
 	p = w.wanting(abc...)
 	assert.True(t, again(p), "nothing is under way")
 }

@@ -91,7 +91,8 @@ func voidIsOver(t assert.TestingT) {
 
 func TestRecording(t *testing.T) {
 	t.Parallel()
-	for _, test := range []func(assert.TestingT){allRecordIt, acceptedIsProposed, supersededGivesUp, voidIsOver} {
+	for _, test := range []func(assert.TestingT){allRecordIt, acceptedIsProposed,
+		supersededGivesUp, voidIsOver} {
 		test(t)
 	}
 	for _, ready := range []bool{false, true} {

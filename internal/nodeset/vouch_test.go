@@ -130,7 +130,8 @@ func TestAMemberThatSaysSomethingElseIsJudgedAgain(t *testing.T) {
 	set := setOf(1, abc...)
 	_, joint, _ := replaced(set)
 	for what, says := range map[string]nodeset.NodeSet{
-		"it has moved on": recordedAt(joint, "A"), "it has lost its data": {}, "it is another member": recordedAt(set, "B"),
+		"it has moved on": recordedAt(joint, "A"), "it has lost its data": {},
+		"it is another member": recordedAt(set, "B"),
 	} {
 		p := newWorld().serve(set, abc...).start(abc...).settle(t)
 		p.HandleReport(0, 1, says, nodeset.RecordedNext{})

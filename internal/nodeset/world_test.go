@@ -54,7 +54,8 @@ func (w *world) say(format string, args ...any) {
 // at returns the server at an address, which is blank at first.
 func (w *world) at(addr string) *server {
 	if w.servers[addr] == nil {
-		w.servers[addr] = &server{Node: model.New(0), up: true, run: "run of " + addr, whole: true, next: map[nodeset.Stamp]nodeset.RecordedNext{}}
+		w.servers[addr] = &server{Node: model.New(0), up: true, run: "run of " + addr, whole: true,
+			next: map[nodeset.Stamp]nodeset.RecordedNext{}}
 	}
 	return w.servers[addr]
 }
@@ -82,7 +83,8 @@ func (w *world) restart(s *server, file nodeset.NodeSet) {
 // keep has a server keep what another life of its data had.
 func (w *world) keep(s *server, has nodeset.NodeSet) {
 	s.Node = model.New(0)
-	step := nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: has.Identity, Config: has.Config, Ballot: has.Accepted}
+	step := nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: has.Identity,
+		Config: has.Config, Ballot: has.Accepted}
 	if has.Phase == nodeset.SetAccepted {
 		s.Step(w.now, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: has.Accepted}, 0)
 		step.Kind = nodeset.SetAccept
@@ -145,7 +147,8 @@ type party struct {
 }
 
 func (w *world) start(list ...string) *party {
-	return &party{Membership: nodeset.NewMembership(list), w: w, conns: map[int]*server{}, dialled: map[string]bool{}}
+	return &party{Membership: nodeset.NewMembership(list), w: w,
+		conns: map[int]*server{}, dialled: map[string]bool{}}
 }
 
 // drop ends a connection.
@@ -280,7 +283,8 @@ func (p *party) recording(ready bool, until nodeset.RecordKind) *recording {
 		return nodeset.NewBallot(time.UnixMilli(0x19a00000000), uint32(p.w.fresh()), "")
 	}
 	identity := func() string { return fmt.Sprint("id", p.w.fresh()) }
-	r, steps := p.Recorder.Record(ballot, nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, identity)
+	r, steps := p.Recorder.Record(ballot,
+		nodeset.Shared{Guard: time.Second, Retention: time.Second}, ready, identity)
 	if r == nil {
 		return nil
 	}
@@ -320,7 +324,8 @@ func (u *recording) lose() {
 // put writes what follows a configuration to servers.
 func (w *world) put(of, next *nodeset.Configuration, version uint64, addrs ...string) *world {
 	for _, a := range addrs {
-		w.at(a).next[of.Stamp] = nodeset.RecordedNext{Of: of.Stamp, Version: protocol.Version{Seq: version}, Config: next}
+		w.at(a).next[of.Stamp] = nodeset.RecordedNext{Of: of.Stamp,
+			Version: protocol.Version{Seq: version}, Config: next}
 	}
 	return w
 }
@@ -339,9 +344,4 @@ func (w *world) repair(s *server, c *nodeset.Configuration) {
 		}
 	}
 	s.whole = s.whole || 2*whole > len(deciders(c))
-}
-
-// deciders returns the members that decide what follows.
-func deciders(c *nodeset.Configuration) []nodeset.Member {
-	return slices.DeleteFunc(slices.Clone(c.Members), func(m nodeset.Member) bool { return m.Role == nodeset.Enters })
 }

@@ -32,7 +32,8 @@ func TestExchangeIsOnDisk(t *testing.T) {
 			require.NoError(t, operator.Close(minute(t)))
 			for i := range 2 {
 				require.NoError(t, c.Node(i).Restart())
-				has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(), script.SetKey(exchangeSettings().Prefix)).Val())
+				has, ok := nodeset.ParseNodeSet(c.Node(i).Client().Get(t.Context(),
+					script.SetKey(exchangeSettings().Prefix)).Val())
 				require.True(t, ok)
 				assert.GreaterOrEqual(t, has.Stamp().Epoch(), uint64(3), "node %d: %s", i, has.Text)
 			}

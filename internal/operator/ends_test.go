@@ -117,7 +117,9 @@ func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorContains(t, err, "the set is as it was before")
 	}
-	require.Eventually(t, func() bool { return slices.Equal(c.Addrs()[:3], nodesOf(q)) }, time.Minute, time.Millisecond) // it follows
+	// It follows.
+	require.Eventually(t, func() bool { return slices.Equal(c.Addrs()[:3], nodesOf(q)) },
+		time.Minute, time.Millisecond)
 }
 
 // The nodes that decide lack a right for good. The exchange says so, and does
@@ -143,7 +145,8 @@ func TestGuardTimeBelowTheOperatorsTTL(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	operator, _ := gives(t, c, 1)
-	require.ErrorIs(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}), fault.ErrInvalid)
+	require.ErrorIs(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Millisecond}}),
+		fault.ErrInvalid)
 	for _, guard := range []time.Duration{3 * time.Second, 4500 * time.Millisecond} {
 		require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: guard}}))
 		assert.Equal(t, guard, config(operator).Guard())

@@ -25,7 +25,8 @@ import (
 // four and a half.
 func exchangeSettings() setup.Settings {
 	set := setup.Defaults()
-	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond, 4500*time.Millisecond, 500*time.Millisecond
+	set.TTL, set.Skew, set.Guard, set.NodeTimeout = 2*time.Second, 100*time.Millisecond,
+		4500*time.Millisecond, 500*time.Millisecond
 	return set
 }
 
@@ -93,7 +94,8 @@ func keeps(t *testing.T, q *core.Quorum, h core.Hold) func() {
 func watched(t *testing.T, q *core.Quorum) *lateness.Lateness {
 	late := lateness.Measure(t)
 	for _, addr := range config(q).Addrs() {
-		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
+		client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1,
+			MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}})
 		t.Cleanup(func() { _ = client.Close() })
 		late.Watch(t, func(ctx context.Context) error { return client.Ping(ctx).Err() })
 	}
@@ -134,7 +136,8 @@ type crowd struct {
 // join has a goroutine lock and unlock one name until ctx ends.
 func (c *crowd) join(ctx context.Context, t *testing.T, q *core.Quorum, i int) {
 	name := &c.names[i%len(c.names)]
-	s, err := q.NewSpec(core.Spec{Name: "name" + strconv.Itoa(i%len(c.names)), Weight: 1, Capacity: 1, Set: new(exchangeSettings())})
+	s, err := q.NewSpec(core.Spec{Name: "name" + strconv.Itoa(i%len(c.names)), Weight: 1, Capacity: 1,
+		Set: new(exchangeSettings())})
 	for err == nil {
 		w := waiting{from: time.Now()}
 		var h core.Hold
@@ -190,7 +193,8 @@ func users(t *testing.T, qs ...*core.Quorum) (stop func() (int64, time.Duration)
 		}
 		for _, w := range c.waits {
 			still := late.Within(w.from, w.to)
-			assert.LessOrEqual(t, w.to.Sub(w.from), exchangeSettings().TTL+still, "a wait outlasts a lease (the machine stood still for %v)", still)
+			assert.LessOrEqual(t, w.to.Sub(w.from), exchangeSettings().TTL+still,
+				"a wait outlasts a lease (the machine stood still for %v)", still)
 		}
 		return c.count.Load(), c.longest
 	}

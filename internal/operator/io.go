@@ -129,7 +129,8 @@ func (a asker) persistence(m nodeset.Member) change.Persistence {
 
 func (a asker) Snapshot(m nodeset.Member, again bool) change.Persistence {
 	if again {
-		a.set.Logger.Warn("quorate: node failed to write a snapshot; the change of the set waits for it: look at that server's log and disk", "node", m.Addr)
+		a.set.Logger.Warn("quorate: node failed to write a snapshot; the change of the set waits for it: look at "+
+			"that server's log and disk", "node", m.Addr)
 	}
 	run := a.q.Nodes.At(m.Number).Info().Run() // before the command: one of a later run is begun again
 	if _, err := a.says(m, "BGSAVE"); err != nil {
@@ -143,10 +144,12 @@ func (a asker) Snapshot(m nodeset.Member, again bool) change.Persistence {
 // look at.
 func (a asker) unsaved(m nodeset.Member, err error) change.Persistence {
 	e, refused := err.(resp.Error)
-	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") || strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
+	if !refused || e.Code() == "ERR" && (strings.Contains(string(e), "in progress") ||
+		strings.Contains(string(e), "child process")) || e.Code() == "LOADING" || e.Code() == "BUSY" {
 		return change.Persistence{}
 	}
-	a.set.Logger.Warn("quorate: cannot tell whether a node has saved the change of the set to disk; if you restart it, make sure that it does not load an older file",
+	a.set.Logger.Warn("quorate: cannot tell whether a node has saved the change of the set to disk; if you "+
+		"restart it, make sure that it does not load an older file",
 		"node", m.Addr, "error", err)
 	return change.Persistence{Known: true, Refused: true}
 }

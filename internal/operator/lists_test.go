@@ -33,7 +33,8 @@ func TestListOfBefore(t *testing.T) {
 	first := held(t, operator, "first")
 	kept := keeps(t, operator, first)
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[3:], nodesOf(late)) },
+		time.Minute, time.Millisecond)
 	finds(t, late, "first", first)
 	kept()
 	first.Release()
@@ -49,13 +50,16 @@ func TestClientThatMissesTwoExchanges(t *testing.T) {
 	var cut atomic.Bool
 	var clients []redis.UniversalClient
 	for i := range 3 {
-		clients = append(clients, redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(), MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if cut.Load() {
-				return nil, errors.New("cut off")
-			}
-			nc, err := (&net.Dialer{}).DialContext(ctx, network, addr)
-			return &cuttable{nc, &cut}, err
-		}}))
+		clients = append(clients,
+			redis.NewClient(&redis.Options{Addr: c.Node(i).Addr(),
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+				Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if cut.Load() {
+						return nil, errors.New("cut off")
+					}
+					nc, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+					return &cuttable{nc, &cut}, err
+				}}))
 	}
 	q, err := core.New(clients, exchangeSettings())
 	require.NoError(t, err)
@@ -70,7 +74,8 @@ func TestClientThatMissesTwoExchanges(t *testing.T) {
 	assert.Greater(t, other.Token(0), token)
 	cut.Store(false)
 	want := []string{c.Addrs()[2], c.Addrs()[3], c.Addrs()[4]}
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) },
+		time.Minute, time.Millisecond)
 	token = other.Token(0)
 	other.Release()
 	mine = held(t, q, "first")
@@ -108,7 +113,8 @@ func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	c := redistest.Start(t, 4)
 	operator, _ := gives(t, c, 2)
 	replace := func(out, in int) {
-		require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[in : in+1], Remove: c.URLs()[out : out+1]}))
+		require.NoError(t, Run(minute(t), operator,
+			Exchange{Add: c.URLs()[in : in+1], Remove: c.URLs()[out : out+1]}))
 	}
 	replace(1, 2)
 	replace(0, 3)
@@ -119,7 +125,8 @@ func TestListWhoseNodesHaveAllLeft(t *testing.T) {
 	require.Equal(t, want, nodesOf(operator))
 	for _, list := range [][]*redistest.Server{{c.Node(0), c.Node(1)}, {c.Node(1), c.Node(0)}} {
 		q := opened(t, exchangeSettings(), list...)
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(q)) },
+			time.Minute, time.Millisecond)
 		require.NoError(t, q.Ready(minute(t)))
 		held(t, q, "first").Release()
 	}
@@ -139,7 +146,8 @@ func TestRemovedNodeComesBack(t *testing.T) {
 	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[:1]}))
 	require.NoError(t, c.Node(0).Restart())
 	late := opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
-	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return assert.ObjectsAreEqual(c.Addrs()[1:], nodesOf(late)) },
+		time.Minute, time.Millisecond)
 	finds(t, late, "first", first)
 	kept()
 	first.Release()
@@ -174,8 +182,10 @@ func TestMemberMoves(t *testing.T) {
 	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
 	require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}))
 	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
-	for _, one := range []*core.Quorum{operator, q, opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
-		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) }, time.Minute, time.Millisecond)
+	for _, one := range []*core.Quorum{operator, q,
+		opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
+		require.Eventually(t, func() bool { return assert.ObjectsAreEqual(want, nodesOf(one)) },
+			time.Minute, time.Millisecond)
 		require.Eventually(t, func() bool {
 			s, err := one.Onlooker().Survey(t.Context())
 			return err == nil && s.Ready == 3 && s.Nodes[0].Addr == to
@@ -207,10 +217,12 @@ func TestMemberGetsAnotherAddress(t *testing.T) {
 	for range 2 { // a call may be repeated
 		require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to, Keep: true}}))
 	}
-	require.Eventually(t, func() bool { return config(q).Place(to) == 0 && config(q).Place(from) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return config(q).Place(to) == 0 && config(q).Place(from) == 0 },
+		time.Minute, time.Millisecond)
 	there := redis.NewClient(&redis.Options{Addr: to})
 	defer func() { _ = there.Close() }()
-	late, err := core.New([]redis.UniversalClient{there, c.Node(1).Client(), c.Node(2).Client()}, exchangeSettings())
+	late, err := core.New([]redis.UniversalClient{there, c.Node(1).Client(), c.Node(2).Client()},
+		exchangeSettings())
 	require.NoError(t, err)
 	defer func() { _ = late.Close(context.Background()) }()
 	require.NoError(t, late.Ready(minute(t)))
@@ -247,7 +259,8 @@ func TestACopyIsNoAddress(t *testing.T) {
 	c := redistest.Start(t, 2)
 	operator, _ := gives(t, c, 1)
 	key := script.SetKey(exchangeSettings().Prefix)
-	require.NoError(t, c.Node(1).Client().Set(t.Context(), key, c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
+	require.NoError(t, c.Node(1).Client().Set(t.Context(), key,
+		c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
 	for _, keep := range []bool{true, false} {
 		err := Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[1], Keep: keep}})
 		require.ErrorIs(t, err, fault.ErrInvalid)
@@ -268,7 +281,8 @@ func TestSettingsOfASetChange(t *testing.T) {
 	set := func(to time.Duration) {
 		t.Helper()
 		require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: to}}))
-		require.Eventually(t, func() bool { return config(q).Guard() == to && config(operator).Guard() == to }, time.Minute, time.Millisecond)
+		require.Eventually(t, func() bool { return config(q).Guard() == to && config(operator).Guard() == to },
+			time.Minute, time.Millisecond)
 	}
 	set(7 * time.Second)
 	longer := exchangeSettings()

@@ -30,7 +30,8 @@ func TestExchange(t *testing.T) {
 	step := func(add, remove []string) {
 		t.Helper()
 		began := time.Now()
-		require.NoError(t, Run(minute(t), operator, Exchange{Add: add, Remove: remove, Progress: func(p Progress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
+		require.NoError(t, Run(minute(t), operator, Exchange{Add: add, Remove: remove,
+			Progress: func(p Progress) { t.Logf("%v %+v", time.Since(began).Round(time.Millisecond), p) }}))
 		t.Log(config(operator))
 		kept()
 	}
@@ -57,7 +58,8 @@ func TestExchangeOfADeadNode(t *testing.T) {
 	stop := users(t, q, operator)
 	require.NoError(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:], Remove: c.URLs()[1:2]}))
 	assert.Equal(t, []string{c.Node(0).Addr(), c.Node(2).Addr(), c.Node(3).Addr()}, nodesOf(operator))
-	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(nodesOf(q)) == 3 && nodesOf(q)[2] == c.Node(3).Addr() },
+		time.Minute, time.Millisecond)
 	stop()
 	kept()
 	first.Release()
@@ -96,8 +98,10 @@ func TestExchangeIsRefused(t *testing.T) {
 		assert.NotContains(t, err.Error(), "secret")
 	}
 	copied := c.Node(0).Client().Get(t.Context(), script.SetKey(exchangeSettings().Prefix)).Val()
-	require.NoError(t, c.Node(3).Client().Set(t.Context(), script.SetKey(exchangeSettings().Prefix), copied, 0).Err())
-	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4]}), "it is the member "+c.Node(0).Addr()+", or has that member's data")
+	require.NoError(t, c.Node(3).Client().Set(t.Context(),
+		script.SetKey(exchangeSettings().Prefix), copied, 0).Err())
+	assert.ErrorContains(t, Run(minute(t), operator, Exchange{Add: c.URLs()[3:4]}),
+		"it is the member "+c.Node(0).Addr()+", or has that member's data")
 	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
 	assert.ErrorContains(t, Run(minute(t), blank, Exchange{Remove: c.URLs()[5:]}), "not recorded a set")
 }
@@ -231,9 +235,11 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	require.Equal(t, next.String(), decides(t, operator, set, next).String())
 	key := exchangeSettings().Prefix + ":{" + nodeset.SuccessorName(set.Stamp) + "}:r"
 	for i := range 3 {
-		require.Eventually(t, func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 }, time.Minute, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return c.Node(i).Client().Exists(t.Context(), key).Val() == 1 },
+			time.Minute, 10*time.Millisecond)
 	}
 	require.NoError(t, c.Node(0).Kill())
 	require.NoError(t, c.Node(0).Restart())
-	require.Eventually(t, func() bool { return config(operator).Stamp == next.Stamp }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return config(operator).Stamp == next.Stamp },
+		time.Minute, 10*time.Millisecond)
 }

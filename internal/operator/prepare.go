@@ -81,7 +81,8 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	}
 	for _, a := range added {
 		if a.IsCluster() {
-			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid, a.Name())
+			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid,
+				a.Name())
 		}
 		// The identity is drawn here and written by the move to the next
 		// configuration. If two operators add one server at the same time they
@@ -117,7 +118,8 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 
 // notMember is the error for an address that belongs to no member.
 func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid, addr, strings.Join(c.Addrs(), " "))
+	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid,
+		addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
@@ -147,7 +149,8 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	}
 	member := &c.Members[from]
 	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
-		return fmt.Errorf("%w: %s already has %d addresses, which is the maximum: %s; to drop all but one, run quorate members move %s ADDRESS",
+		return fmt.Errorf("%w: %s already has %d addresses, which is the maximum: %s; to drop all but one, run "+
+			"quorate members move %s ADDRESS",
 			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
 	}
 	has, run, err := x.keeps(ctx, to)
@@ -155,8 +158,8 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 		return fmt.Errorf("%w: cannot read from %s: %w", fault.ErrInvalid, to.Name(), err)
 	}
 	if has.Identity != member.Identity {
-		return fmt.Errorf("%w: the server at %s does not have the data of %s. "+
-			"Move that server with its data, or use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
+		return fmt.Errorf("%w: the server at %s does not have the data of %s. Move that server with its data, or "+
+			"use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
 	}
 	if err := x.sameServer(member, to.Name(), run, m.Keep); err != nil {
 		return err
@@ -183,10 +186,12 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 		if !keep {
 			return nil
 		}
-		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave --keep out if its server has moved",
+		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave "+
+			"--keep out if its server has moved",
 			fault.ErrInvalid, member.Addr, to)
 	case now != run:
-		return fmt.Errorf("%w: %s is a different server from %s, with a copy of its data, so both would vote; stop one of them",
+		return fmt.Errorf("%w: %s is a different server from %s, with a copy of its data, so both would vote; "+
+			"stop one of them",
 			fault.ErrInvalid, to, member.Addr)
 	}
 	return nil
@@ -196,7 +201,8 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 func shortEnough(all ...setup.Address) error {
 	for _, a := range all {
 		if n := len(a.Name()); n > nodeset.MaxAddr {
-			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed", fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
+			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
+				fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
 		}
 	}
 	return nil
@@ -217,7 +223,8 @@ func (x *exchange) prepareShared(c *nodeset.Configuration) error {
 	}
 	between := nodeset.Configuration{Now: c.Next, Next: s}
 	if x.goal.Shared = &s; between.LongestTTL() == 0 {
-		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v apply, and no TTL is short enough for them: choose a guard time above twice the skew", fault.ErrInvalid,
+		return fmt.Errorf("%w: while the settings change, a guard time of %v and a skew of %v apply, and no TTL "+
+			"is short enough for them: choose a guard time above twice the skew", fault.ErrInvalid,
 			min(c.Next.Guard, s.Guard), max(c.Next.Skew, s.Skew))
 	}
 	return nil
@@ -232,23 +239,27 @@ func bounded(s nodeset.Shared) error {
 	}
 	switch {
 	case s.Guard > setup.MostGuard || s.Skew > setup.MostSkew || s.Retention > setup.MostRetention:
-		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard, s.Skew, s.Retention, setup.MostGuard, setup.MostSkew, setup.MostRetention)
+		return fmt.Errorf("a guard time of %v, a skew of %v, a retention of %v: at most %v, %v and %v", s.Guard,
+			s.Skew, s.Retention, setup.MostGuard, setup.MostSkew, setup.MostRetention)
 	case s.Retention < s.Guard:
-		return fmt.Errorf("a retention of %v is below the guard time of %v: choose at least the guard time", s.Retention, s.Guard)
+		return fmt.Errorf("a retention of %v is below the guard time of %v: choose at least the guard time",
+			s.Retention, s.Guard)
 	}
 	return nil
 }
 
 // errNotEmpty names FLUSHALL with its condition. A Redis server may hold other
 // programs' data beside Quorate's, and an operator copies the remedy.
-var errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if there is nothing else on it)")
+var errNotEmpty = errors.New("has the data of another set of nodes; empty it first (FLUSHALL, if there is " +
+	"nothing else on it)")
 
 // suits returns why a server cannot be a new node of the set, or nil. It makes
 // the server store a word, so a server that cannot be written to is rejected
 // before anything is decided.
 //
 // Invariant: a node that enters belongs to no set, or has left this one.
-func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Configuration, runs map[string]string) error {
+func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Configuration,
+	runs map[string]string) error {
 	has, run, err := x.keeps(ctx, a)
 	switch {
 	case err != nil:
@@ -258,7 +269,8 @@ func (x *exchange) suits(ctx context.Context, a setup.Address, c *nodeset.Config
 	case has.Config != nil && !c.Kin(has.Config):
 		return errNotEmpty
 	case has.Config != nil && c.Member(has.Identity) >= 0:
-		return fmt.Errorf("it is the member %s, or has that member's data: to change the member's address, use \"quorate members move\"",
+		return fmt.Errorf("it is the member %s, or has that member's data: to change the member's address, use "+
+			"\"quorate members move\"",
 			c.Members[c.Member(has.Identity)].Addr)
 	}
 	runs[run] = a.Name()

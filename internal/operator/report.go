@@ -23,7 +23,8 @@ func (x *exchange) report(at change.OperatorProgress) {
 	if x.ask.Progress == nil {
 		return
 	}
-	p := Progress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(), Await: awaits[at.Await], Left: at.Left}
+	p := Progress{Epoch: at.Config.Stamp.Epoch(), Stage: at.Config.Stage.String(),
+		Await: awaits[at.Await], Left: at.Left}
 	if at.Await == change.AwaitAnswers {
 		p.Await = strings.Join(at.Silent, " ") + p.Await
 	}
@@ -53,7 +54,8 @@ func (x *exchange) state() string {
 	if c.Stage == nodeset.Stable {
 		return "the set is " + strings.Join(c.Addrs(), " ") + following(x.o.Follows(x.q.Now()))
 	}
-	return "the change is unfinished (" + c.Stage.String() + "), which is safe: the next call finishes it or undoes it"
+	return "the change is unfinished (" + c.Stage.String() +
+		"), which is safe: the next call finishes it or undoes it"
 }
 
 // following says how long clients still follow, in whole seconds, rounded up:
@@ -62,7 +64,8 @@ func following(left time.Duration) string {
 	if left <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("; keep the removed servers running for %v more, and make no other change until then: clients are still following",
+	return fmt.Sprintf("; keep the removed servers running for %v more, and make no other change until then: "+
+		"clients are still following",
 		(left + time.Second - 1).Truncate(time.Second))
 }
 

@@ -28,7 +28,8 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	x := &exchange{q: q, set: q.Set, ask: ask}
 	c := x.config()
 	if c == nil {
-		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run \"quorate bootstrap\"", fault.ErrInvalid)}
+		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run "+
+			"\"quorate bootstrap\"", fault.ErrInvalid)}
 	}
 	stays := false // what the call says of new addresses
 	defer func() {
@@ -46,7 +47,8 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 		}
 	}
 	x.o = change.Operator{
-		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout, Fanout: q.Driver.Client.Fanout(),
+		Exchange: change.Exchange{Goal: x.goal, Undo: ask.Undo}, TTL: x.set.TTL, NodeTimeout: x.set.NodeTimeout,
+		Fanout: q.Driver.Client.Fanout(),
 	}
 	end := x.run(ctx)
 	// After these outcomes the set is unchanged, and stays so.
@@ -83,7 +85,8 @@ func (x *exchange) ended(ctx context.Context, end change.OperatorEnd) error {
 func (x *exchange) why(ctx context.Context) error {
 	switch o := &x.o; o.Why {
 	case change.WhySilent:
-		return fmt.Errorf("%w: the new node %s has not answered for %v", fault.ErrNoQuorum, o.Member, o.Away.Round(time.Second))
+		return fmt.Errorf("%w: the new node %s has not answered for %v", fault.ErrNoQuorum,
+			o.Member, o.Away.Round(time.Second))
 	case change.WhyRefused:
 		return fmt.Errorf("%w: %s refused: %w", fault.ErrNoQuorum, o.Member, o.Refusal)
 	case change.WhyStopped:

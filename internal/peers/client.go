@@ -105,14 +105,17 @@ func (d *driver) report(a *process.Action) {
 		// Store it first: a logger that blocks must not hide it from Check.
 		n := d.ps.Nodes.At(a.Node)
 		n.Jump.Store(&Jump{a.By, time.Now()})
-		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node", n.Addr, "by", a.By)
+		d.ps.Set.Logger.Warn("quorate: node's clock has jumped; the node will not vote for one guard time", "node",
+			n.Addr, "by", a.By)
 		d.ps.Observer.Call(setup.Event{Kind: setup.EventClockJumped, Node: n.Addr, Took: a.By,
 			Err: &fault.JumpedError{By: a.By}})
 	case process.ActDoubted:
-		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's clock disagree, and too few other nodes answer to show which one is wrong; "+
-			"the node will not vote for this client for half a guard time", "node", d.ps.Addr(a.Node), "by", a.By)
+		d.ps.Set.Logger.Warn("quorate: this process's clock and a node's clock disagree, and too few other nodes "+
+			"answer to show which one is wrong; the node will not vote for this client for half a guard "+
+			"time", "node", d.ps.Addr(a.Node), "by", a.By)
 	case process.ActStood:
-		d.ps.Set.Logger.Warn("quorate: this process's clock stood still, as if the machine had been paused; holds end that much earlier", "for", a.By)
+		d.ps.Set.Logger.Warn("quorate: this process's clock stood still, as if the machine had been paused; holds "+
+			"end that much earlier", "for", a.By)
 	}
 }
 

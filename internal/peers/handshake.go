@@ -193,7 +193,8 @@ func suits(info transport.Info) error {
 	}
 	major, _, _ := strings.Cut(info.Version, ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 5 {
-		return fmt.Errorf("server version %s %w: its scripts cannot write after reading the clock; use Redis 5.0 or later, or Valkey",
+		return fmt.Errorf("server version %s %w: its scripts cannot write after reading the clock; use Redis 5.0 "+
+			"or later, or Valkey",
 			info.Version, fault.ErrTooOld)
 	}
 	return nil

@@ -219,16 +219,19 @@ func (s *members) followed() bool {
 	s.mu.Unlock()
 	if was == nil {
 		if s.ps.Set.Development && s.ps.Set.First() && c.Guard() != s.ps.Set.Guard {
-			s.ps.Set.Logger.Warn("quorate: this node was first used with production settings, so its guard time applies; ForDevelopment() changes only this client's TTL",
+			s.ps.Set.Logger.Warn("quorate: this node was first used with production settings, so its guard time "+
+				"applies; ForDevelopment() changes only this client's TTL",
 				"guard", c.Guard(), "ttl", s.ps.Set.TTL)
 		}
 		for _, addr := range s.list() {
 			if c.Place(addr) < 0 {
-				s.ps.Set.Logger.Info("quorate: a listed node is not a member of the set and has no vote; remove it from this client's list", "node", addr, "set", c.Addrs())
+				s.ps.Set.Logger.Info("quorate: a listed node is not a member of the set and has no vote; remove it from "+
+					"this client's list", "node", addr, "set", c.Addrs())
 			}
 		}
 	} else {
-		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch", c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
+		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch",
+			c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())
 		s.ps.Observer.Call(setup.Event{Kind: setup.EventSetChanged})
 	}
 	// Each number gets a node before a claim learns of it. The node's

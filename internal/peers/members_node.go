@@ -24,11 +24,13 @@ func (h *handshake) meet(run string) (cmds []transport.Command, done bool, err e
 	p := &h.probed
 	has, ok := nodeset.ParseNodeSet(p.set)
 	if layout := nodeset.LayoutOf(p.set); !ok && layout > 0 && layout != nodeset.Layout {
-		return nil, true, fmt.Errorf("its set was recorded by another version of this library (key version %d, this program has %d): "+
-			"run the same version in all clients", layout, nodeset.Layout)
+		return nil, true,
+			fmt.Errorf("its set was recorded by another version of this library (key version %d, this program has "+
+				"%d): run the same version in all clients", layout, nodeset.Layout)
 	}
 	if !ok {
-		return nil, true, fmt.Errorf("its record of the set is malformed; the key is %q", script.SetKey(ps.Set.Prefix))
+		return nil, true, fmt.Errorf("its record of the set is malformed; the key is %q",
+			script.SetKey(ps.Set.Prefix))
 	}
 	// This connection judges the node, so the timer need not.
 	if h.later != nil {
@@ -82,14 +84,16 @@ func (h *handshake) step(s nodeset.RecordStep, run string) *flow.Request {
 	case s.Config.Members[s.Config.Member(s.Identity)].Role == nodeset.Enters:
 		ps.Set.Logger.Info("quorate: node joins the set; it will vote after the guard time", "node", n.Addr)
 	default:
-		ps.Set.Logger.Info("quorate: node lost its data and rejoins the set; it will vote after the guard time", "node", n.Addr)
+		ps.Set.Logger.Info("quorate: node lost its data and rejoins the set; it will vote after the guard time",
+			"node", n.Addr)
 	}
 	return c
 }
 
 // keeps returns a command whose answer is the node's record of its set. The
 // answer goes to nodeset.Membership.
-func (h *handshake) keeps(command []byte, then func(m *nodeset.Membership, has nodeset.NodeSet)) *flow.Request {
+func (h *handshake) keeps(command []byte, then func(m *nodeset.Membership,
+	has nodeset.NodeSet)) *flow.Request {
 	n := h.n
 	return &flow.Request{Command: command, Then: func(v []resp.Value, err error) {
 		has, ok := nodeset.ParseNodeSet(flow.Text(v, 0))

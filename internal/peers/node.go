@@ -80,7 +80,8 @@ func (h *handshake) warnOfEviction() {
 	n := h.n
 	policy := n.Info().Eviction
 	if policy != h.evicts && report.Evicts(policy) && n.ps.Set.First() {
-		n.ps.Set.Logger.Warn("quorate: node may discard leases when its memory is full; set maxmemory-policy noeviction", "node", n.Addr, "maxmemory-policy", policy)
+		n.ps.Set.Logger.Warn("quorate: node may discard leases when its memory is full; set maxmemory-policy "+
+			"noeviction", "node", n.Addr, "maxmemory-policy", policy)
 	}
 	h.evicts = policy
 }
@@ -114,7 +115,8 @@ func (n *Node) down(err error) {
 func (n *Node) onSubscribeDown(err error) {
 	ps := n.ps
 	if !ps.IsClosed() && fault.Permanent(err) {
-		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may be notified up to a third of the TTL late", "node", n.Addr, "error", err)
+		ps.Set.Logger.Warn("quorate: cannot subscribe to a node's pushes; waiters may be notified up to a third "+
+			"of the TTL late", "node", n.Addr, "error", err)
 	}
 }
 
@@ -124,7 +126,8 @@ func (n *Node) push(payload string) {
 	ps := n.ps
 	m, err := script.ParsePush(payload)
 	if err != nil {
-		ps.Set.Logger.Debug("quorate: ignored a malformed push; does another program publish on this prefix?", "node", n.Addr, "error", err)
+		ps.Set.Logger.Debug("quorate: ignored a malformed push; does another program publish on this prefix?",
+			"node", n.Addr, "error", err)
 		return
 	}
 	// Invariant: a push is judged before a claim gets it, as a reply is in

@@ -163,7 +163,8 @@ func (n *Node) end(ctx context.Context) error {
 	// first attempt finds the error of a closed node.
 	err := n.Link.Close(ctx)
 	if unsent > 0 {
-		err = errors.Join(fmt.Errorf("%d requests were still waiting to be sent: %w", unsent, context.Cause(ctx)), err)
+		err = errors.Join(fmt.Errorf("%d requests were still waiting to be sent: %w", unsent, context.Cause(ctx)),
+			err)
 	}
 	n.first.Do(func() { close(n.Attempted) })
 	if later := n.handshake.later; later != nil { // no further connection begins

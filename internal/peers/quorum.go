@@ -90,7 +90,8 @@ func (s *members) unlisted(n *Node, err error) error {
 	if slices.ContainsFunc(list, member.Has) || !slices.ContainsFunc(list, unknown) {
 		return err
 	}
-	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to the same server, record that address as well: quorate members move --keep %s ADDRESS",
+	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to "+
+		"the same server, record that address as well: quorate members move --keep %s ADDRESS",
 		err, strings.Join(member.All(), " and "),
 		either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
 }
@@ -229,8 +230,9 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		if v.Shown == nil {
 			return fault.ErrSetUnknown
 		}
-		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + "; too few nodes of this client's list agree: " +
-			"start those that are down, or give this client the set's list"}
+		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) +
+			"; too few nodes of this client's list agree: start those that are down, or give this client the set's " +
+			"list"}
 	case nodeset.SetPending:
 		return fault.ErrSetPending
 	case nodeset.SetLost:
@@ -240,8 +242,9 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 	case nodeset.SetRetired:
 		return fault.ErrSetRetired
 	case nodeset.SetAhead:
-		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) + ", and the client is asking the other nodes whether it was decided; " +
-			"if this error persists, check that list with \"quorate members list\", and give it to this client if it is the set"}
+		return &fault.MemberError{Why: "serves a later configuration of the set, " + fault.Addrs(v.Shown.Addrs()) +
+			", and the client is asking the other nodes whether it was decided; if this error persists, check that " +
+			"list with \"quorate members list\", and give it to this client if it is the set"}
 	case nodeset.SetForeign:
 		// This error goes away if all members have lost their data and have
 		// recorded their set again (e2e: TestFlushAll).
@@ -252,8 +255,10 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 		if at < 0 { // that member has left the set since the node was judged
 			return fault.ErrRejudged
 		}
-		return &fault.MemberError{Final: true, Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start it with its own data "+
-			"or, if that member now runs here, record the address: quorate members move", resp.OneLine(v.Set.Members[at].Addr))}
+		return &fault.MemberError{Final: true,
+			Why: fmt.Sprintf("has the data of %s, another member of this set, so its vote would count twice; start "+
+				"it with its own data or, if that member now runs here, record the address: quorate members move",
+				resp.OneLine(v.Set.Members[at].Addr))}
 	}
 	return nil
 }

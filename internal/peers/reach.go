@@ -56,10 +56,11 @@ func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
 	if r.update(ps.IsClosed(), missing) {
 		up, all := r.connected(nil)
-		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all, missing.Votes, missing.Needed)
+		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all,
+			missing.Votes, missing.Needed)
 		if blank, _ := ps.Members.blankNodes(); blank > 0 {
-			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes vote only after all of them have answered; "+
-				"start the missing ones, or correct their addresses", up, all)
+			text = fmt.Sprintf("quorate: %d of %d nodes connected, 0 can vote: new nodes vote only after all of them "+
+				"have answered; start the missing ones, or correct their addresses", up, all)
 		}
 		ps.Set.Logger.LogAttrs(context.Background(), slog.LevelWarn, text, causes(missing))
 	}
@@ -151,8 +152,9 @@ const lateAnswers = 2 * time.Second
 
 // bootstrapAdvice is for nodes without data. Only the operator can tell whether
 // they are new, and only before they have recorded their set.
-const bootstrapAdvice = "they record their set on their own once all of them answer; if no client has ever used these nodes and you don't want to wait, " +
-	"run \"quorate bootstrap\" or call Quorum.Bootstrap once, before the first lock"
+const bootstrapAdvice = "they record their set on their own once all of them answer; if no client has ever " +
+	"used these nodes and you don't want to wait, run \"quorate bootstrap\" or call Quorum.Bootstrap once, " +
+	"before the first lock"
 
 // noteRecovering records whether the node is within its guard time when a
 // connection to it begins, so that the log says at once, before the first call,
@@ -186,7 +188,8 @@ func (n *Node) noteRecovering(a protocol.Answer) {
 		return
 	}
 	up, all := ps.Reach.connected(n)
-	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without data; waiting for the guard time",
+	ps.Set.Logger.Warn(fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote: %d new or without data; "+
+		"waiting for the guard time",
 		up, all, max(0, up-bits.OnesCount32(out)), bits.OnesCount32(out)), "wait",
 		wait.Round(time.Millisecond), "guard", ps.Guard())
 	ps.Observer.Call(setup.Event{Kind: setup.EventWaiting, Took: wait, Node: n.Addr})

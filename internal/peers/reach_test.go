@@ -20,7 +20,8 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	missing := func(port int, nodes ...string) *fault.Failure {
 		f := &fault.Failure{}
 		for _, n := range nodes {
-			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n, Err: fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.2:6379: reset", port)})
+			f.Nodes = append(f.Nodes, fault.NodeFailure{Addr: n,
+				Err: fmt.Errorf("read tcp 127.0.0.1:%d->127.0.0.2:6379: reset", port)})
 		}
 		return f
 	}
@@ -31,7 +32,8 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	other.Nodes[0].Err = errors.New("refused")
 	assert.True(t, r.update(false, other))
 	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
-		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s", now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
+		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s",
+			now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
 		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
 	}
 	assert.True(t, r.update(false, expired(time.Now())))

@@ -37,7 +37,8 @@ func (ps *Peers) Bootstrap(ctx context.Context) (mine bool, _ error) {
 		case s.members.SetKnown():
 			mine = mine || slices.Contains(proposed, s.members.Config.Load().Origin)
 			if !mine {
-				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set", s.members.Config.Load().Addrs())
+				ps.Set.Logger.Info("quorate: the nodes have already recorded their set; nothing was changed", "set",
+					s.members.Config.Load().Addrs())
 			}
 			err := ps.ReadyWith(ctx, &ps.Set)
 			s.members.Settled(ctx) // what follows finds each node that answers connected
@@ -116,18 +117,21 @@ func (s *recorder) notRecorded(last error) error {
 	f := s.members.Unknown()
 	f.Needed = len(s.members.list())
 	if leaveOutBlank(f) {
-		f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are down, or correct their addresses", fault.ErrNoQuorum)
+		f.Err = fmt.Errorf("%w: the nodes record their set only when all of them answer; start those that are "+
+			"down, or correct their addresses", fault.ErrNoQuorum)
 		return f
 	}
 	// All are connected and blank, so the reason is what the last attempt has met.
 	why, refused := "the nodes have not recorded their set in time; try again", false
 	if said, is := errors.AsType[*fault.Failure](last); is && len(said.Nodes) > 0 {
 		f.Nodes, f.Blank = said.Nodes, len(f.Nodes)-len(said.Nodes)
-		refused = slices.ContainsFunc(f.Nodes, func(n fault.NodeFailure) bool { return !errors.Is(n.Err, fault.ErrNoAnswer) })
+		refused = slices.ContainsFunc(f.Nodes,
+			func(n fault.NodeFailure) bool { return !errors.Is(n.Err, fault.ErrNoAnswer) })
 		why = "the nodes record their set only if each of them accepts it; fix the nodes that do not"
 	}
 	if !refused && s.longestAnswer() > s.ps.Set.NodeTimeout {
-		why = "the nodes are far away and have not recorded their set in time; allow more time, or raise WithNodeTimeout"
+		why = "the nodes are far away and have not recorded their set in time; allow more time, or raise " +
+			"WithNodeTimeout"
 	}
 	f.Err = fmt.Errorf("%w: %s", fault.ErrNoQuorum, why)
 	return f
@@ -276,7 +280,8 @@ func (s *recorder) twice() error {
 }
 
 func sameServer(one, other string) error {
-	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; list each server once", fault.ErrInvalid, one, other)}
+	return &fault.Failure{Err: fmt.Errorf("%w: node %s is the same server as %s; list each server once",
+		fault.ErrInvalid, one, other)}
 }
 
 // ask has all nodes carry out their steps, all at the same time. It returns what

@@ -23,7 +23,9 @@ func left(t *testing.T, q *lease.RegisterOp) (now protocol.Time) {
 	asked := append([]protocol.Request(nil), q.Out...)
 	require.Len(t, asked, 3)
 	says := func(left time.Duration) protocol.Answer {
-		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: protocol.Stored{Version: protocol.Version{Ticket: 64}}, CaughtUp: true, Left: left}}
+		return protocol.Answer{Status: protocol.OK,
+			Record: &protocol.Entry{Stored: protocol.Stored{Version: protocol.Version{Ticket: 64}}, CaughtUp: true,
+				Left: left}}
 	}
 	q.Answer(now.Add(1), asked[0], says(time.Second))
 	q.Answer(now.Add(1), asked[2], says(0))
@@ -37,7 +39,8 @@ func TestReadDoesNotWaitForANodeThatHasLeft(t *testing.T) {
 	q := &lease.RegisterOp{Alive: true}
 	now := left(t, q)
 	assert.Equal(t, lease.Asking, q.Outcome(), "B is only slow, as far as is known")
-	for now = now.Add(60 * time.Millisecond); q.Outcome() == lease.Asking && now < protocol.Time(2*time.Hour); now = now.Add(time.Second) {
+	for now = now.Add(60 * time.Millisecond); q.Outcome() == lease.Asking &&
+		now < protocol.Time(2*time.Hour); now = now.Add(time.Second) {
 		q.Tick(now)
 	}
 	assert.Equal(t, lease.Settled, q.Outcome(), "it waits for C without end")
@@ -57,13 +60,16 @@ func TestNumberIsSpreadThoughANodeHasLeft(t *testing.T) {
 // the others have.
 func TestNumberIsSpreadThoughANodeLeaves(t *testing.T) {
 	t.Parallel()
-	q := &lease.RegisterOp{Op: protocol.OpRead, All: true, Nodes: 3, NodeTimeout: 50 * time.Millisecond, MaxPause: time.Second, Fresh: 20 * time.Second}
+	q := &lease.RegisterOp{Op: protocol.OpRead, All: true, Nodes: 3, NodeTimeout: 50 * time.Millisecond,
+		MaxPause: time.Second, Fresh: 20 * time.Second}
 	now := protocol.Time(time.Hour)
 	q.Start(now)
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
 	says := func(n int) protocol.Answer {
-		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}}, CaughtUp: true}}
+		return protocol.Answer{Status: protocol.OK,
+			Record: &protocol.Entry{Stored: protocol.Stored{Version: protocol.Version{Ticket: protocol.Ticket(n)}},
+				CaughtUp: true}}
 	}
 	q.Answer(now.Add(1), asked[2], says(0))
 	q.Regroup(now.Add(1), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b011}, Absent: 0b100})

@@ -33,7 +33,8 @@ func TestBacklogOrder(t *testing.T) {
 		t.Errorf("%d requests, behind %v", b.Len(), b.Behind(protocol.Renewals))
 	}
 	got, want := drained(&b), []string{
-		"beat0", "beat1", "join0", "wait0", "wait1", "wait2", "join1", "wait3", "wait4", "wait5", "join2", "wait6", "join3",
+		"beat0", "beat1", "join0", "wait0", "wait1", "wait2", "join1", "wait3", "wait4",
+		"wait5", "join2", "wait6", "join3",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v\nwant %v", got, want)
@@ -69,7 +70,8 @@ func TestClassOfRecord(t *testing.T) {
 		want protocol.Class
 	}{
 		{protocol.OpPut, &protocol.Stored{Erased: true}, ClassOf(lease.Left, protocol.OpLeave)},
-		{protocol.OpPut, &protocol.Stored{}, protocol.Records}, {protocol.OpOpen, &protocol.Stored{}, protocol.Records}, {protocol.OpRead, nil, protocol.Records},
+		{protocol.OpPut, &protocol.Stored{}, protocol.Records},
+		{protocol.OpOpen, &protocol.Stored{}, protocol.Records}, {protocol.OpRead, nil, protocol.Records},
 	} {
 		if got := lease.ClassOfRecord(&protocol.Request{Op: c.op, Stored: c.s}); got != c.want {
 			t.Errorf("%v: class %d, want %d", c.op, got, c.want)
@@ -100,8 +102,10 @@ func TestClassOf(t *testing.T) {
 		op    protocol.Op
 		want  protocol.Class
 	}{
-		{lease.Holding, protocol.OpBeat, protocol.Renewals}, {lease.Holding, protocol.OpSettle, protocol.Renewals}, {lease.Left, protocol.OpLeave, protocol.Renewals}, {lease.Lost, protocol.OpLeave, protocol.Renewals},
-		{lease.Waiting, protocol.OpBeat, protocol.Waits}, {lease.Waiting, protocol.OpSettle, protocol.Waits}, {lease.Joining, protocol.OpSettle, protocol.Waits}, {lease.Joining, protocol.OpJoin, protocol.Joins},
+		{lease.Holding, protocol.OpBeat, protocol.Renewals}, {lease.Holding, protocol.OpSettle, protocol.Renewals},
+		{lease.Left, protocol.OpLeave, protocol.Renewals}, {lease.Lost, protocol.OpLeave, protocol.Renewals},
+		{lease.Waiting, protocol.OpBeat, protocol.Waits}, {lease.Waiting, protocol.OpSettle, protocol.Waits},
+		{lease.Joining, protocol.OpSettle, protocol.Waits}, {lease.Joining, protocol.OpJoin, protocol.Joins},
 		{lease.Holding, protocol.OpJoin, protocol.Renewals}, // at a node that was asked later
 	} {
 		if got := ClassOf(c.phase, c.op); got != c.want {

@@ -34,7 +34,8 @@ const (
 
 func newProcess(nodes int) *testProcess {
 	p := &testProcess{now: protocol.Time(time.Second), Client: process.NewClient(process.ClientConfig{
-		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime, Skewed: func(protocol.Ticket) protocol.Ticket { return wall },
+		Nodes: nodes, TTL: aTTL, NodeTimeout: aTimeout, Guard: guardTime,
+		Skewed: func(protocol.Ticket) protocol.Ticket { return wall },
 	})}
 	for i := range nodes {
 		p.Connect(p.now, i, time.Millisecond)
@@ -100,7 +101,8 @@ func TestReplyThatDoesNotCount(t *testing.T) {
 func otherIncarnationShowsATicket(t assert.TestingT) {
 	p := newProcess(3)
 	p.start()
-	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77, Ticket: wall + 1000*protocol.Residues})
+	v := p.answer(p.sent[0], protocol.Answer{Status: protocol.OK, Incarnation: 77,
+		Ticket: wall + 1000*protocol.Residues})
 	assert.Equal(t, protocol.OtherIncarnation, v.Why)
 	at, _ := p.Bounds(p.now, 0)
 	assert.Zero(t, at)
@@ -115,7 +117,8 @@ func TestReplyThatWasNotJudged(t *testing.T) {
 	p := newProcess(1)
 	p.start()
 	r := p.sent[0]
-	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true, Ticket: p.a.State.Ticket(), Incarnation: 1}
+	a := protocol.Answer{Status: protocol.OK, Vote: true, HasTotals: true,
+		Ticket: p.a.State.Ticket(), Incarnation: 1}
 	p.Answer(p.now, &p.a, &p.name, &r, &a, protocol.Verdict{})
 	assert.Equal(t, lease.Joining, p.a.State.Phase())
 }
@@ -167,7 +170,8 @@ func foreignKey(t assert.TestingT) {
 	p := newProcess(3)
 	p.start()
 	for _, r := range slices.Clone(p.sent) {
-		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true, Ticket: p.a.State.Ticket(), Wait: time.Minute})
+		p.answer(r, protocol.Answer{Status: protocol.OK, Foreign: true, HasTotals: true,
+			Ticket: p.a.State.Ticket(), Wait: time.Minute})
 	}
 	assert.Equal(t, lease.Waiting, p.a.State.Phase())
 	assert.LessOrEqual(t, p.a.Wake(), p.now.Add(100*time.Millisecond))
@@ -249,7 +253,8 @@ func firstReply(t assert.TestingT) {
 	read := func(inc protocol.Incarnation, millis int64) protocol.Why {
 		p.now += 1000
 		r := protocol.Request{Op: protocol.OpJoin, Node: 0, Sent: p.now - 500}
-		v, _ := p.Reply(p.now, &p.name, &r, &protocol.Answer{Status: protocol.OK, Incarnation: inc, Clock: millis * 1000})
+		v, _ := p.Reply(p.now, &p.name, &r,
+			&protocol.Answer{Status: protocol.OK, Incarnation: inc, Clock: millis * 1000})
 		return v.Why
 	}
 	assert.Equal(t, protocol.Counts, read(1, 1_000_000))
@@ -286,61 +291,4 @@ func TestClockIsKnownBeforeUp(t *testing.T) {
 	p.Show(p.now, 0, 1)
 	p.Time(0, nodeset.Reading{Sent: p.now - 500, Received: p.now, Micros: 1_700_000_000_000 * 1000})
 	assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.Clock(p.now)), 10_000)
-}
-
-// An attempt that starts before any node's clock is known gets its T0 when it
-// is first sent, and keeps it.
-func TestT0BeforeAnyClockIsKnown(t *testing.T) {
-	t.Parallel()
-	p := unmet(3)
-	p.begin(&p.a, &p.name, false)
-	// offer hands over what is to be sent, and returns what the connected
-	// node gets, if there is one.
-	offer := func(connected int) (sent protocol.Request) {
-		send, _ := p.Step(p.now, &p.a, &p.name)
-		for _, r := range send {
-			if r.Node == connected {
-				p.a.Sent(&r, true)
-				sent = r
-				continue
-			}
-			p.a.Sent(&r, false)
-			defer p.a.Fail(p.now, &r, false)
-		}
-		return sent
-	}
-	offer(-1)
-	p.now = p.now.Add(time.Second)
-	for i := range 3 {
-		p.meet(i, 1_700_000_000_000+int64(i)*1000)
-		p.a.Up(p.now, i)
-		r := offer(i)
-		assert.Equal(t, protocol.OpJoin, r.Op)
-		assert.InDelta(t, int64(1_700_000_000_000_000), int64(r.Ticket), 10_000, "node %d gets the T0 of the first", i)
-	}
-	assert.InDelta(t, int64(1_700_000_001_000_000), int64(p.Clock(p.now)), 10_000, "the median")
-}
-
-// The first node that a client meets has a wrong clock. An attempt with a T0 by
-// that clock starts again as soon as others contradict it.
-func TestT0OfAWrongClock(t *testing.T) {
-	t.Parallel()
-	for _, off := range []int64{-3_600_000, 3_600_000} {
-		p := unmet(3)
-		p.meet(0, 1_700_000_000_000+off)
-		p.start()
-		p.meet(1, 1_700_000_000_000)
-		p.meet(2, 1_700_000_000_000)
-		a := protocol.Answer{Status: protocol.OK, Incarnation: 2, Clock: 1_700_000_000_000_000, Ticket: p.a.State.Ticket()}
-		if off > 0 {
-			a.Status = protocol.Ahead
-		}
-		r := p.sent[1]
-		v, _ := p.Reply(p.now, &p.name, &r, &a)
-		p.Answer(p.now, &p.a, &p.name, &r, &a, v)
-		assert.Equal(t, lease.Expired, p.a.State.Phase())
-		p.a = process.Attempt{}
-		p.start()
-		assert.InDelta(t, int64(1_700_000_000_000_000), int64(p.a.State.Ticket()), 10_000)
-	}
 }

@@ -45,7 +45,8 @@ func TestAClientGrows(t *testing.T) {
 func TestASuccessionCountsTheDeciders(t *testing.T) {
 	t.Parallel()
 	p := newProcess(4)
-	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1001}, Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
+	g := protocol.Group{Nodes: 4, Sets: protocol.Quorums{Present: 0b0111, Next: 0b1001},
+		Deciders: protocol.Majority(3), Window: protocol.WindowOf(guardTime)}
 	p.Regroup(p.now, g)
 	put := &lease.RegisterOp{Op: protocol.OpPut, Succession: true}
 	p.StartRegisterOp(p.now, put, "", aTimeout, aTTL)
@@ -72,7 +73,8 @@ func TestASuccessionCountsTheDeciders(t *testing.T) {
 func TestASuccessionOfAnEarlierConfiguration(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3)
-	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3), Successor: "quorate set 4", Window: protocol.WindowOf(guardTime)})
+	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Deciders: protocol.Majority(3),
+		Successor: "quorate set 4", Window: protocol.WindowOf(guardTime)})
 	for name, want := range map[string]struct {
 		phase   lease.Phase
 		outcome lease.Outcome

@@ -119,7 +119,8 @@ func play(t *testing.T, b []byte) tally {
 		terms.Capacity, terms.Weight = 1<<30, uint64(1+r.fate.among(2)*(1<<30-1))
 	}
 	r.c = lease.NewClaim(lease.Config{
-		Terms: terms, Nodes: uint8(n), NodeTimeout: 100 * time.Millisecond, Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
+		Terms: terms, Nodes: uint8(n), NodeTimeout: 100 * time.Millisecond,
+		Drift: 12 * time.Millisecond, Try: r.fate.among(8) == 0,
 	})
 	r.all = make([]neighbour, n)
 	liars := r.c.State.Sets.Need() - 1
@@ -162,7 +163,8 @@ func (r *round) judge() {
 		switch p := &r.all[i]; {
 		case p.lies:
 			liars++
-		case p.vote && p.tkt == r.c.State.Ticket() && r.now < p.until, p.old == r.c.State.Ticket() && r.now < p.oldEnd:
+		case p.vote && p.tkt == r.c.State.Ticket() && r.now < p.until,
+			p.old == r.c.State.Ticket() && r.now < p.oldEnd:
 			honest++
 		}
 	}
@@ -271,7 +273,8 @@ func (r *round) number() int64 {
 	t := int64(r.c.State.Ticket())
 	some := []int64{
 		t, t, t, t, t, t, t, t + protocol.Residues, t - protocol.Residues, 0, 0, 0, 1, 2, 1 << 30,
-		int64(protocol.MaxTicket) - 1, int64(protocol.MaxTicket), -1, protocol.DigestMod - 1, int64(r.fate.among(256)),
+		int64(protocol.MaxTicket) - 1, int64(protocol.MaxTicket),
+		-1, protocol.DigestMod - 1, int64(r.fate.among(256)),
 	}
 	return some[r.fate.among(len(some))]
 }
@@ -279,7 +282,8 @@ func (r *round) number() int64 {
 // lie is whatever can be encoded, most of it in the shape of an answer that
 // votes.
 func (r *round) lie(q protocol.Request) {
-	v := []resp.Value{{Int: int64(r.fate.among(8))}, {Int: int64(r.fate.among(3))}, {Int: r.number()}, {Int: int64(r.fate.among(64))}}
+	v := []resp.Value{{Int: int64(r.fate.among(8))}, {Int: int64(r.fate.among(3))}, {Int: r.number()},
+		{Int: int64(r.fate.among(64))}}
 	more := r.fate.among(10)
 	if r.fate.among(5) > 0 {
 		v[0].Int, v[1].Int = int64(protocol.OK), 1+v[1].Int/2

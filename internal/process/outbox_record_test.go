@@ -34,7 +34,8 @@ func TestRecordRequestsOfAnEndedOperation(t *testing.T) {
 		q    lease.RegisterOp
 		want bool
 	}{
-		{lease.RegisterOp{Op: protocol.OpPut}, false}, {lease.RegisterOp{Op: protocol.OpRead}, false}, {lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Erased: true}}, true},
+		{lease.RegisterOp{Op: protocol.OpPut}, false}, {lease.RegisterOp{Op: protocol.OpRead}, false},
+		{lease.RegisterOp{Op: protocol.OpPut, Stored: protocol.Stored{Erased: true}}, true},
 	} {
 		r := protocol.Request{Op: c.q.Op, Stored: &c.q.Stored}
 		c.q.Goes(&r)

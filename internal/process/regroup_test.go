@@ -15,12 +15,14 @@ import (
 // node has a node answer.
 func waits(t assert.TestingT) (c *lease.Claim, now protocol.Time, node func(i int, vote bool)) {
 	const ticket = 64
-	c = lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 3, NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond})
+	c = lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Second}, Nodes: 3,
+		NodeTimeout: 50 * time.Millisecond, Drift: 12 * time.Millisecond})
 	now = protocol.Time(time.Hour)
 	c.Start(now, ticket, 0, 0)
 	out := append([]protocol.Request(nil), c.Out...)
 	node = func(i int, vote bool) {
-		c.Answer(now, out[i], protocol.Answer{Status: protocol.OK, Incarnation: protocol.Incarnation(i + 1), Ticket: ticket, Vote: vote})
+		c.Answer(now, out[i], protocol.Answer{Status: protocol.OK,
+			Incarnation: protocol.Incarnation(i + 1), Ticket: ticket, Vote: vote})
 	}
 	node(0, true)
 	node(1, false)
@@ -57,12 +59,14 @@ func recordOfAnother(t assert.TestingT) {
 		return protocol.Answer{Status: protocol.OK, Record: &protocol.Entry{Stored: version(n), CaughtUp: true}}
 	}
 	now := protocol.Time(time.Hour)
-	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 3, NodeTimeout: time.Second, MaxPause: time.Second, Fresh: 20 * time.Second}
+	q := &lease.RegisterOp{Op: protocol.OpRead, Nodes: 3, NodeTimeout: time.Second,
+		MaxPause: time.Second, Fresh: 20 * time.Second}
 	q.Start(now)
 	asked := append([]protocol.Request(nil), q.Out...)
 	q.Out = nil
 	q.Answer(now.Add(1), asked[0], says(5))
-	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b001}, Absent: 0b110, Reassigned: 0b001})
+	q.Regroup(now.Add(2), protocol.Group{Nodes: 3, Sets: protocol.Quorums{Present: 0b001},
+		Absent: 0b110, Reassigned: 0b001})
 	q.Answer(now.Add(3), asked[0], says(5))
 	assert.Equal(t, lease.Asking, q.Outcome(), "what A has said is what D has")
 	q.Tick(now.Add(4))
@@ -106,7 +110,8 @@ func TestRegroup(t *testing.T) {
 func TestAnswersAboutRecordsCountForTheGuardTimeOfTheSet(t *testing.T) {
 	t.Parallel()
 	p := newProcess(3)
-	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3), Window: protocol.WindowOf(10 * time.Second)})
+	p.Regroup(p.now, protocol.Group{Nodes: 3, Sets: protocol.Majority(3),
+		Window: protocol.WindowOf(10 * time.Second)})
 	q := &lease.RegisterOp{Op: protocol.OpRead}
 	p.StartRegisterOp(p.now, q, "", aTimeout, aTTL)
 	assert.Less(t, q.Fresh, 10*time.Second)

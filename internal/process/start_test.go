@@ -77,7 +77,8 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	_, _, a, joins := began(true, 0b110)
 	require.Len(t, joins, 3)
-	a.Claim.Answer(2, joins[0], protocol.Answer{Status: protocol.OK, Incarnation: 1, Ticket: joins[0].Ticket, Vote: true})
+	a.Claim.Answer(2, joins[0], protocol.Answer{Status: protocol.OK, Incarnation: 1,
+		Ticket: joins[0].Ticket, Vote: true})
 	assert.Equal(t, lease.NoQuorum, a.State.Phase())
 }
 
@@ -86,7 +87,8 @@ func TestNodesThatAreUnhealthyAreNotWaitedFor(t *testing.T) {
 func TestAnOldTicketOfAHoldIsNotDoubted(t *testing.T) {
 	t.Parallel()
 	c, _, a := held(t)
-	old := protocol.Answer{Status: protocol.OK, Ticket: a.State.Ticket(), Clock: int64(a.State.Ticket()) + c.Window().Half()}
+	old := protocol.Answer{Status: protocol.OK, Ticket: a.State.Ticket(),
+		Clock: int64(a.State.Ticket()) + c.Window().Half()}
 	join := protocol.Request{Op: protocol.OpJoin}
 	assert.Equal(t, lease.NoDoubt, a.Claim.Answer(3, join, old))
 	_, _, other, _ := began(false, 0)
@@ -133,8 +135,10 @@ func TestRefusedByANodeWithoutTheClaim(t *testing.T) {
 		"answered, and the answer does not count": {func(c *Client, n *Name, a *Attempt, join *protocol.Request) {
 			c.Answer(2, a, n, join, &protocol.Answer{}, protocol.Verdict{Why: protocol.Parted})
 		}, true},
-		"without an answer": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) { a.Fail(2, join, false) }, true},
-		"under way":         {func(*Client, *Name, *Attempt, *protocol.Request) {}, true},
+		"without an answer": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) {
+			a.Fail(2, join, false)
+		}, true},
+		"under way": {func(*Client, *Name, *Attempt, *protocol.Request) {}, true},
 		"in a batch that was answered, and again, alone": {func(_ *Client, _ *Name, a *Attempt, join *protocol.Request) {
 			a.Reached(join.Node)
 			a.Refused(2, join)

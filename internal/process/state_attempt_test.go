@@ -35,7 +35,8 @@ func TestStateOfAttemptIsComplete(t *testing.T) {
 	}
 	now := protocol.Time(time.Hour)
 	attempt := func() *Attempt {
-		a := &Attempt{Claim: *lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1, TTL: time.Minute}, Nodes: 1})}
+		a := &Attempt{Claim: *lease.NewClaim(lease.Config{Terms: protocol.Terms{Weight: 1, Capacity: 1,
+			TTL: time.Minute}, Nodes: 1})}
 		a.outbox.unsent = &[32]*protocol.Request{{Op: protocol.OpJoin, Sent: now}}
 		return a
 	}

@@ -31,7 +31,8 @@ func TestImage(t *testing.T) {
 			require.Equal(t, ". .", rest, "the test knows a context that is copied as a whole")
 		case "RUN":
 			require.Contains(t, rest, "-o /quorate ")
-			run := exec.CommandContext(t.Context(), "sh", "-ec", strings.Replace(rest, "-o /quorate ", "-o "+binary+" ", 1))
+			run := exec.CommandContext(t.Context(), "sh",
+				"-ec", strings.Replace(rest, "-o /quorate ", "-o "+binary+" ", 1))
 			run.Dir = src
 			text, err := run.CombinedOutput()
 			require.NoError(t, err, "%s\n%s", line, text)

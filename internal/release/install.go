@@ -20,7 +20,8 @@ var user []byte
 // modules under compat, and all that the examples are made of, from a module
 // proxy that serves the tree as a release, into an empty module cache.
 func install(t tree, version, tmp string, w io.Writer) error {
-	proxy, cache, bin, app := filepath.Join(tmp, "proxy"), filepath.Join(tmp, "cache"), filepath.Join(tmp, "bin"), filepath.Join(tmp, "app")
+	proxy, cache, bin, app := filepath.Join(tmp, "proxy"), filepath.Join(tmp, "cache"),
+		filepath.Join(tmp, "bin"), filepath.Join(tmp, "app")
 	if err := publish(t, version, proxy); err != nil {
 		return err
 	}
@@ -38,11 +39,13 @@ func install(t tree, version, tmp string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN="+bin, "GOMODCACHE="+cache, "GOSUMDB=off",
+	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-modcacherw -trimpath", "GOBIN="+bin,
+		"GOMODCACHE="+cache, "GOSUMDB=off",
 		// Dependencies that this machine has need not come from afar. No module
 		// is fetched from its repository: the library's must not be looked for
 		// there.
-		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(here)+"/cache/download,"+strings.TrimSuffix(others, ",direct"))
+		"GOPROXY=file://"+filepath.ToSlash(proxy)+",file://"+filepath.ToSlash(here)+"/cache/download,"+
+			strings.TrimSuffix(others, ",direct"))
 	adapters, err := addAdapters(string(t), app)
 	if err != nil {
 		return err

@@ -70,7 +70,8 @@ func release(version string, do bool) error {
 		return fmt.Errorf("the release cannot be installed: %w", err)
 	}
 	if !do {
-		fmt.Printf("\nThat was a rehearsal: nothing has changed here. To release: make release VERSION=%s DO=1\n", version)
+		fmt.Printf("\nThat was a rehearsal: nothing has changed here. To release: make release VERSION=%s DO=1\n",
+			version)
 		return nil
 	}
 	if _, err := output(root, "git", "pull", "-q", "--ff-only", "--tags", clone, "HEAD"); err != nil {

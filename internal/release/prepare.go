@@ -116,7 +116,8 @@ func requireIn(dir, version string) error {
 	}
 	for _, r := range mod.Replace {
 		if r.Old.Path == library || strings.HasSuffix(dir, command) {
-			return fmt.Errorf("%s replaces %s: only this machine has that, and go install refuses such a module", name, r.Old.Path)
+			return fmt.Errorf("%s replaces %s: only this machine has that, and go install refuses such a module",
+				name, r.Old.Path)
 		}
 	}
 	if err := mod.AddRequire(library, version); err != nil {

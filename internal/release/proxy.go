@@ -66,7 +66,8 @@ func publish(t tree, version, proxy string) error {
 			return err
 		}
 		for name, text := range map[string][]byte{
-			"list": []byte(version + "\n"), version + ".info": info, version + ".mod": mod, version + ".zip": z.Bytes(),
+			"list": []byte(version + "\n"), version + ".info": info,
+			version + ".mod": mod, version + ".zip": z.Bytes(),
 		} {
 			if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 				return err

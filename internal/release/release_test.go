@@ -21,7 +21,8 @@ func TestInstall(t *testing.T) {
 	require.NoError(t, requireVersion(dir, version))
 	var out strings.Builder
 	require.NoError(t, install(tree(dir), version, t.TempDir(), &out), out.String())
-	for _, want := range []string{"mutex links", "rwmutex links", "semaphore links", "once links", "leader links", "quorate " + version} {
+	for _, want := range []string{"mutex links", "rwmutex links", "semaphore links", "once links",
+		"leader links", "quorate " + version} {
 		assert.Contains(t, out.String(), want)
 	}
 	// The checksums that the release records are those that Go computes.
@@ -45,7 +46,8 @@ func TestPublishedModules(t *testing.T) {
 	require.NoError(t, err)
 	folders, err := modules(root)
 	require.NoError(t, err)
-	require.Subset(t, folders, []string{command, "compat/cron", "compat/gocron", "compat/goose", "compat/migrate", "examples"})
+	require.Subset(t, folders, []string{command, "compat/cron", "compat/gocron", "compat/goose",
+		"compat/migrate", "examples"})
 	for _, folder := range append(folders, ".") {
 		text, err := os.ReadFile(filepath.Join(root, folder, "go.mod"))
 		require.NoError(t, err)
@@ -64,10 +66,12 @@ func TestPublishedModules(t *testing.T) {
 
 func TestChangelog(t *testing.T) {
 	now := time.Date(2026, 12, 24, 0, 0, 0, 0, time.UTC)
-	const before = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- a thing\n\n## [0.1.0] - 2026-11-30\n\n- the first\n"
+	const before = "# Changelog\n\n## [Unreleased]\n\n### Added\n\n- a thing\n\n## [0.1.0] - 2026-11-30\n\n- " +
+		"the first\n"
 	got, err := dateChangelog(before, "v0.2.0", now)
 	require.NoError(t, err)
-	assert.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-24\n\n### Added\n\n- a thing\n\n## [0.1.0] - 2026-11-30\n\n- the first\n", got)
+	assert.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.2.0] - 2026-12-24\n\n### Added\n\n- a thing\n\n## "+
+		"[0.1.0] - 2026-11-30\n\n- the first\n", got)
 	_, err = dateChangelog(got, "v0.3.0", now)
 	assert.ErrorContains(t, err, "nothing to release")
 	_, err = dateChangelog("# Changelog\n", "v0.3.0", now)

@@ -130,7 +130,8 @@ func (a *Attempt) repair(io IO) error {
 		}
 	}
 	if invariant.On {
-		invariant.Check(a.known.listed && len(a.known.names) == 0, "a node is marked when it has every name that was listed")
+		invariant.Check(a.known.listed && len(a.known.names) == 0,
+			"a node is marked when it has every name that was listed")
 		invariant.Check(a.known.incarnation == m.Incarnation, "the mark names the incarnation that was repaired")
 	}
 	a.marked, err = io.Mark(a.known.incarnation)

@@ -11,7 +11,8 @@ import (
 func TestFieldsOfInfoAreShortLines(t *testing.T) {
 	t.Parallel()
 	var n Node
-	n.Describe("redis_version:7\tforged\r\nrole:mas\x1bter\r\nmaxmemory_policy:" + strings.Repeat("x", 1<<20) + "\r\n")
+	n.Describe("redis_version:7\tforged\r\nrole:mas\x1bter\r\nmaxmemory_policy:" + strings.Repeat("x", 1<<20) +
+		"\r\n")
 	assert.Equal(t, "7 forged", n.Version)
 	assert.Equal(t, "mas ter", n.Role)
 	assert.Less(t, len(n.Eviction), 1100)

@@ -18,12 +18,14 @@ func TestOneLineForAllBuckets(t *testing.T) {
 	all := RecentLines{}
 	var logs []*slog.Logger
 	for i := range 64 {
-		logs = append(logs, slog.New(Deduplicate(slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all)))
+		logs = append(logs,
+			slog.New(Deduplicate(slog.NewTextHandler(&b, nil).WithAttrs([]slog.Attr{slog.Int("bucket", i)}), &all)))
 	}
 	for i, l := range logs {
 		for server := range 3 {
 			for _, why := range []string{"connection reset", "connection refused"} {
-				l.Warn("node is down", "node", "c", "error", fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:%d: %s", 5000+i, server, why))
+				l.Warn("node is down", "node", "c", "error",
+					fmt.Errorf("read tcp 10.0.0.1:%d->10.0.0.2:%d: %s", 5000+i, server, why))
 			}
 		}
 		l.Warn("a hold was lost", "name", fmt.Sprint(i))

@@ -87,8 +87,7 @@ const imprecision = 50 * time.Millisecond
 func (r *Node) Warn(skew time.Duration) {
 	var w []string
 	if r.Role != "" && r.Role != "master" {
-		w = append(w, "it is a "+r.Role+", not a master: list the "+
-			"master")
+		w = append(w, "it is a "+r.Role+", not a master: list the master")
 	}
 	if r.Refuses != nil {
 		w = append(w, r.Refuses.Error())
@@ -97,14 +96,15 @@ func (r *Node) Warn(skew time.Duration) {
 		w = append(w, "maxmemory-policy "+r.Eviction+" may discard leases; set noeviction")
 	}
 	if r.Retained >= manyRetained && 2*r.Retained*retainedSize >= r.Memory {
-		w = append(w, fmt.Sprintf("most of its memory (%d of %d MB) holds the tickets of about %d names that were locked "+
-			"in the last retention time; keep them for less: quorate members set --retention 30s",
-			r.Retained*retainedSize/1e6, r.Memory/1e6, r.Retained))
+		w = append(w,
+			fmt.Sprintf("most of its memory (%d of %d MB) holds the tickets of about %d names that were locked "+
+				"in the last retention time; keep them for less: quorate members set --retention 30s",
+				r.Retained*retainedSize/1e6, r.Memory/1e6, r.Retained))
 	}
 	if r.Replicas > 0 {
-		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: "+
-			"if a replica takes over while it is cut off, both vote for a while; "+
-			"set min-replicas-to-write %d and min-replicas-max-lag 10 on it and on the replicas",
+		w = append(w, fmt.Sprintf("it has %s and no min-replicas-to-write: if a replica takes over while it is "+
+			"cut off, both vote for a while; set min-replicas-to-write %d and min-replicas-max-lag 10 on it and on "+
+			"the replicas",
 			fault.Count(r.Replicas, "replica"), r.Replicas))
 	}
 	if r.Offset.Abs() > skew+r.RoundTrip/2+imprecision {
@@ -120,8 +120,8 @@ func (r *Node) Warn(skew time.Duration) {
 			r.Recovering.Round(time.Millisecond)))
 	}
 	if !r.CaughtUp && r.Recovering == 0 {
-		w = append(w, "it is new or lost its data and has not been repaired yet, so "+
-			"Once, elections and Resize do not count it; "+r.lacks())
+		w = append(w, "it is new or lost its data and has not been repaired yet, so Once, elections and Resize "+
+			"do not count it; "+r.lacks())
 	}
 	r.Warnings = w
 }

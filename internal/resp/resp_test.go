@@ -38,7 +38,8 @@ func TestEncode(t *testing.T) {
 	b = resp.AppendInt(b, math.MinInt64)
 	b = resp.AppendInt(b, math.MaxInt64)
 	b = resp.AppendString(b, "")
-	assert.Equal(t, "*5\r\n$7\r\nEVALSHA\r\n$3\r\n\x00\r\n\r\n$20\r\n-9223372036854775808\r\n$19\r\n9223372036854775807\r\n$0\r\n\r\n", string(b))
+	assert.Equal(t,
+		"*5\r\n$7\r\nEVALSHA\r\n$3\r\n\x00\r\n\r\n$20\r\n-9223372036854775808\r\n$19\r\n9223372036854775807\r\n$0\r\n\r\n", string(b))
 	assert.Equal(t, "*1\r\n$4\r\nPING\r\n", string(resp.AppendCommand(nil, "PING")))
 }
 
@@ -190,7 +191,8 @@ func BenchmarkRead(b *testing.B) {
 // Whatever arrives: no panic, bounded values, and the same result however the
 // bytes are cut.
 func FuzzRead(f *testing.F) {
-	for _, s := range []string{"+OK\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "-ERR x\r\n", "$-1\r\n", "*1\r\n*1\r\n*-1\r\n", "$1048576\r\nx", "*1000000\r\n:1\r\n"} {
+	for _, s := range []string{"+OK\r\n", "*2\r\n:1\r\n$1\r\na\r\n", "-ERR x\r\n", "$-1\r\n",
+		"*1\r\n*1\r\n*-1\r\n", "$1048576\r\nx", "*1000000\r\n:1\r\n"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, in []byte) {
@@ -228,8 +230,10 @@ func (r *tired) Read(p []byte) (int, error) {
 // Await takes nothing of an answer before all of it is there.
 func TestAwait(t *testing.T) {
 	for _, in := range []string{
-		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\nhe\r\no\r\n", "*0\r\n", "*-1\r\n", "_\r\n", "#t\r\n",
-		"*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n", ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
+		"+OK\r\n", "-ERR x\r\n", ":1\r\n", "$-1\r\n", "$0\r\n\r\n", "$5\r\nhe\r\no\r\n",
+		"*0\r\n", "*-1\r\n", "_\r\n", "#t\r\n",
+		"*2\r\n*1\r\n:1\r\n$1\r\na\r\n", "%1\r\n+a\r\n*2\r\n:1\r\n:2\r\n",
+		">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n",
 	} {
 		src := &tired{bytes: []byte(in + in)}
 		r := resp.NewReader(src)

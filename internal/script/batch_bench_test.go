@@ -38,10 +38,14 @@ func BenchmarkBatch(b *testing.B) {
 							t := protocol.Terms{Weight: 1, Capacity: 1, TTL: 20 * time.Second}
 							t.ID[1], t.ID[15] = byte(j), byte(ticket>>6)
 							var k, a int
-							keys, as, k, a = script.AppendItem(keys, as, script.NewKeys("test", "bench name "+strconv.Itoa(j)).At(home), &t, protocol.Request{Op: op, Ticket: ticket})
+							keys, as, k, a = script.AppendItem(keys, as, script.NewKeys("test",
+								"bench name "+strconv.Itoa(j)).At(home), &t, protocol.Request{Op: op, Ticket: ticket})
 							nKeys, nArgs = nKeys+k, nArgs+a
 						}
-						pipe.Do(b.Context(), args(b, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, owner, script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as, nKeys, nArgs))...)
+						pipe.Do(b.Context(),
+							args(b, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, owner,
+								script.Kind(&protocol.Terms{TTL: 20 * time.Second}, protocol.Request{Op: op}), keys, as,
+								nKeys, nArgs))...)
 					}
 					all, err := pipe.Exec(b.Context())
 					require.NoError(b, err)

@@ -25,15 +25,18 @@ func TestSuccessionInABatch(t *testing.T) {
 		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), "7 0 - 0 60000", 0).Err())
 		var keys, words []byte
 		nKeys, nArgs := 0, 0
-		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat, protocol.OpLeave, protocol.OpJoin} {
+		for i, op := range []protocol.Op{protocol.OpJoin, protocol.OpLeave, protocol.OpJoin, protocol.OpBeat,
+			protocol.OpLeave, protocol.OpJoin} {
 			terms := n.terms([]uint64{1, 1, 2, 2, 2, 3}[i], capacity)
 			var k, a int
-			keys, words, k, a = script.AppendItem(keys, words, n.keys, &terms, protocol.Request{Op: op, Ticket: 1280 * protocol.Ticket(terms.ID[0])})
+			keys, words, k, a = script.AppendItem(keys, words, n.keys, &terms,
+				protocol.Request{Op: op, Ticket: 1280 * protocol.Ticket(terms.ID[0])})
 			nKeys, nArgs = nKeys+k, nArgs+a
 		}
 		last := n.terms(3, capacity)
 		kind := script.Kind(&last, join(1))
-		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+			kind, keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		assert.Equal(t, "1 1 1 1 1 1", strings.Join(strings.Fields(reply)[script.BatchHead:], " "))
 		plain := ""
@@ -57,7 +60,8 @@ func TestBeatInABatch(t *testing.T) {
 	one := func(terms protocol.Terms, op protocol.Op) string {
 		r := protocol.Request{Op: op, Ticket: 640}
 		keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+		reply, err := c.Do(ctx, args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+			script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
 		require.NoError(t, err)
 		return strings.Fields(reply)[script.BatchHead]
 	}
@@ -92,7 +96,8 @@ func TestFenceWithMoreDigitsInABatch(t *testing.T) {
 		one := func(id uint64, op protocol.Op, ticket protocol.Ticket) string {
 			terms, r := n.terms(id, capacity), protocol.Request{Op: op, Ticket: ticket}
 			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-			reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
+			reply, err := c.Do(t.Context(), args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+				script.Kind(&terms, r), keys, words, nKeys, nArgs))...).Text()
 			require.NoError(t, err)
 			return strings.Fields(reply)[script.BatchHead]
 		}
@@ -100,7 +105,8 @@ func TestFenceWithMoreDigitsInABatch(t *testing.T) {
 		require.Equal(t, "1", one(1, protocol.OpLeave, 1000))
 		assert.Equal(t, "0", one(2, protocol.OpJoin, 999), "capacity %d", capacity)
 		assert.Greater(t, n.do(t, n.terms(2, capacity), join(999)).Ticket, protocol.Ticket(1000))
-		require.Equal(t, "1", one(2, protocol.OpLeave, n.do(t, n.terms(2, capacity), protocol.Request{Op: protocol.OpBeat}).Ticket))
+		require.Equal(t, "1", one(2, protocol.OpLeave,
+			n.do(t, n.terms(2, capacity), protocol.Request{Op: protocol.OpBeat}).Ticket))
 		assert.Equal(t, "1", one(3, protocol.OpJoin, 5000), "as many digits, and above")
 	}
 }

@@ -53,7 +53,8 @@ func BenchmarkServer(b *testing.B) {
 									n.keys = script.NewKeys("test", "name "+strconv.Itoa(j)).At(home)
 								}
 							}
-							pipe.Do(b.Context(), n.args(b, t, protocol.Request{Op: op, Ticket: ticket, Patient: op == protocol.OpBeat})...)
+							pipe.Do(b.Context(),
+								n.args(b, t, protocol.Request{Op: op, Ticket: ticket, Patient: op == protocol.OpBeat})...)
 						}
 						_, err := pipe.Exec(b.Context())
 						require.NoError(b, err)
@@ -86,7 +87,8 @@ func BenchmarkHandOver(b *testing.B) {
 				t.Counting = permits > 1
 				*i++
 				r.Ticket = t.ID.Next(1<<50 + protocol.Ticket(last)*100) // with as many digits as they have
-				return args(b, script.AppendCommand(nil, n.keys, &t, "quorate:push:a-host:12345:ABCDEFGHIJKL", 0, time.Minute, r))
+				return args(b, script.AppendCommand(nil, n.keys, &t,
+					"quorate:push:a-host:12345:ABCDEFGHIJKL", 0, time.Minute, r))
 			}
 			for range queued {
 				require.NoError(b, c.Do(b.Context(), one(&last, protocol.Request{Op: protocol.OpJoin})...).Err())
@@ -119,7 +121,8 @@ func BenchmarkAppendCommand(b *testing.B) {
 	var buf []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		buf = script.AppendCommand(buf[:0], k, &t, "owner", time.Second, time.Minute, protocol.Request{Op: protocol.OpJoin, Ticket: 1 << 51})
+		buf = script.AppendCommand(buf[:0], k, &t, "owner", time.Second, time.Minute,
+			protocol.Request{Op: protocol.OpJoin, Ticket: 1 << 51})
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // Names spread over the buckets, and always in the same way.
 func TestBucketOf(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, []int{32, 41, 16}, []int{script.BucketOf("a"), script.BucketOf("b"), script.BucketOf("invoices")})
+	assert.Equal(t, []int{32, 41, 16}, []int{script.BucketOf("a"),
+		script.BucketOf("b"), script.BucketOf("invoices")})
 	in := make([]int, script.Buckets)
 	for i := range 64_000 {
 		in[script.BucketOf("name "+strconv.Itoa(i))]++
@@ -33,7 +34,8 @@ func TestBucketOf(t *testing.T) {
 func TestConformanceInACluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartSharded(t, 1, false).Node(0).Client()
-	conformance.Run(t, conformance.Config{Client: c, Sequences: min(*sequences, 200), Seed: *seed, Bucketed: true})
+	conformance.Run(t, conformance.Config{Client: c,
+		Sequences: min(*sequences, 200), Seed: *seed, Bucketed: true})
 }
 
 // bucketRequests are all requests of a bucket, by what they do.
@@ -45,20 +47,25 @@ func bucketRequests(n *node, prefix string) map[string][]byte {
 		"mark":      script.AppendMark(nil, n.keys.Marker(), protocol.ID{1}, "run", ""),
 		"caught up": script.AppendCaughtUp(nil, n.keys.Marker(), 1),
 		"inspect":   script.AppendInspect(nil, n.keys, 1, 0),
-		"set":       script.AppendSet(nil, prefix, nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
+		"set": script.AppendSet(nil, prefix,
+			nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "f"}, protocol.ID{1}, "run"),
 	}
-	for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle, protocol.OpBeat, protocol.OpLeave, protocol.OpRead, protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {
+	for _, op := range []protocol.Op{protocol.OpJoin, protocol.OpSettle, protocol.OpBeat, protocol.OpLeave,
+		protocol.OpRead, protocol.OpOpen, protocol.OpPut, protocol.OpRepair} {
 		r := protocol.Request{Op: op, Ticket: 700}
 		if op >= protocol.OpRead {
-			r.Stored, r.Promise = &protocol.Stored{Version: protocol.Version{Ticket: 700, ID: terms.ID}}, &protocol.Version{Ticket: 700, ID: terms.ID}
+			r.Stored, r.Promise = &protocol.Stored{Version: protocol.Version{Ticket: 700, ID: terms.ID}},
+				&protocol.Version{Ticket: 700, ID: terms.ID}
 		}
 		all[op.String()] = script.AppendCommand(nil, n.keys, &terms, "owner", 0, time.Minute, r)
 		if op < protocol.OpRead {
-			all[op.String()+" of a semaphore"] = script.AppendCommand(nil, n.keys, &counting, "owner", 0, time.Minute, r)
+			all[op.String()+" of a semaphore"] = script.AppendCommand(nil, n.keys,
+				&counting, "owner", 0, time.Minute, r)
 		}
 		if kind := script.Kind(&terms, r); kind > 0 {
 			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-			all[op.String()+" in a batch"] = script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", kind, keys, words, nKeys, nArgs)
+			all[op.String()+" in a batch"] = script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+				kind, keys, words, nKeys, nArgs)
 		}
 	}
 	return all
@@ -104,7 +111,8 @@ func TestMovingSlotIsRefused(t *testing.T) {
 	require.NoError(t, from.Client().Set(ctx, n.keys.Marker(), "1 0 run 0 w", 0).Err())
 	require.NoError(t, from.Client().Del(ctx, n.keys.State(), n.keys.Record(), n.keys.Watchers()).Err())
 	n.do(t, n.terms(1, 1), join(640))
-	stored := protocol.Request{Op: protocol.OpRepair, Stored: &protocol.Stored{Version: protocol.Version{Ticket: 640}}, Promise: &protocol.Version{}}
+	stored := protocol.Request{Op: protocol.OpRepair,
+		Stored: &protocol.Stored{Version: protocol.Version{Ticket: 640}}, Promise: &protocol.Version{}}
 	_, err = n.send(t, n.terms(1, 1), stored)
 	require.NoError(t, err)
 
@@ -114,7 +122,8 @@ func TestMovingSlotIsRefused(t *testing.T) {
 		for name, command := range requests {
 			words := args(t, command)
 			assert.Regexp(t, "^(TRYAGAIN|ASK)", from.Client().Do(ctx, words...).Err(), fmt.Sprint(name, ", ", when))
-			assert.ErrorContains(t, to.Client().Do(ctx, words...).Err(), "MOVED", fmt.Sprint(name, ", ", when, ", at the other server"))
+			assert.ErrorContains(t, to.Client().Do(ctx, words...).Err(), "MOVED",
+				fmt.Sprint(name, ", ", when, ", at the other server"))
 		}
 	}
 	refused("all keys are here")
@@ -130,5 +139,6 @@ func TestMovingSlotIsRefused(t *testing.T) {
 	require.NoError(t, move.End(ctx))
 	other := newNode(to.Client())
 	other.keys = n.keys
-	assert.True(t, other.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpBeat}).Vote, "the holder has its vote at the other server")
+	assert.True(t, other.do(t, n.terms(1, 1), protocol.Request{Op: protocol.OpBeat}).Vote,
+		"the holder has its vote at the other server")
 }

@@ -44,7 +44,8 @@ func TestHandOver(t *testing.T) {
 				require.NoError(t, c.RestoreReplace(t.Context(), key, time.Minute, saved[key]).Err())
 			}
 			if way == 1 {
-				require.NoError(t, c.Set(t.Context(), n.keys.State(), strings.TrimSuffix(state, "0")+"1", time.Minute).Err())
+				require.NoError(t, c.Set(t.Context(), n.keys.State(),
+					strings.TrimSuffix(state, "0")+"1", time.Minute).Err())
 			}
 			n.do(t, n.terms(i+1, 1), protocol.Request{Op: protocol.OpLeave})
 			after[way] = dump(t, n)

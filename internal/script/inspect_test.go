@@ -83,7 +83,8 @@ func TestInspect(t *testing.T) {
 	m := <-pubsub.Channel()
 	p, err := script.ParsePush(m.Payload)
 	require.NoError(t, err)
-	assert.Equal(t, protocol.Push{ID: first.ID, Incarnation: 7, Clock: p.Clock, Ticket: a.Ticket, Evict: true}, p)
+	assert.Equal(t, protocol.Push{ID: first.ID, Incarnation: 7, Clock: p.Clock, Ticket: a.Ticket, Evict: true},
+		p)
 
 	n.do(t, first, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, second, protocol.Request{Op: protocol.OpLeave})
@@ -91,7 +92,8 @@ func TestInspect(t *testing.T) {
 	require.NoError(t, c.Set(t.Context(), n.keys.Plain(), "another client's", time.Minute).Err())
 	assert.Positive(t, inspect(9).Foreign)
 	born := func(ago time.Duration, guard int) {
-		require.NoError(t, c.Set(t.Context(), n.keys.Marker(), fmt.Sprint("7 ", time.Now().Add(-ago).UnixMilli(), " run ", guard), 0).Err())
+		require.NoError(t, c.Set(t.Context(), n.keys.Marker(),
+			fmt.Sprint("7 ", time.Now().Add(-ago).UnixMilli(), " run ", guard), 0).Err())
 	}
 	born(-time.Hour, 0)
 	assert.Zero(t, inspect(9).Memory, "its clock was set back")
@@ -100,7 +102,8 @@ func TestInspect(t *testing.T) {
 	born(time.Second, 60000)
 	assert.Zero(t, inspect(9).Memory, "its guard time is not over")
 	require.NoError(t, c.Del(t.Context(), n.keys.Marker()).Err())
-	assert.ErrorContains(t, c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 1, 0))...).Err(), script.OtherSet)
+	assert.ErrorContains(t, c.Do(t.Context(), args(t, script.AppendInspect(nil, n.keys, 1, 0))...).Err(),
+		script.OtherSet)
 }
 
 func TestDecodeInspectRefuses(t *testing.T) {

@@ -15,8 +15,10 @@ func TestKeysBelowThePrefix(t *testing.T) {
 	t.Parallel()
 	home := script.HomeOf("1.0123456789ab")
 	name, side := script.NewKeys("quorate", "job"), script.NewKeysBeside("quorate", "job", script.Number)
-	for _, k := range []script.Keys{name, side, script.NewKeys("quorate", nodeset.SuccessorName("1.0123456789ab"))} {
-		for _, key := range []string{k.State(), k.Queue(), k.Claims(), k.Marker(), k.Record(), k.Watchers(), k.At(home).Marker(), script.SetKey("quorate"), script.TurnKey("quorate")} {
+	for _, k := range []script.Keys{name, side,
+		script.NewKeys("quorate", nodeset.SuccessorName("1.0123456789ab"))} {
+		for _, key := range []string{k.State(), k.Queue(), k.Claims(), k.Marker(), k.Record(), k.Watchers(),
+			k.At(home).Marker(), script.SetKey("quorate"), script.TurnKey("quorate")} {
 			assert.Regexp(t, `^quorate:\{`, key)
 		}
 		if k == name {

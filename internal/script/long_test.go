@@ -35,17 +35,21 @@ func allScripts(t *testing.T, n *node) map[string][]any {
 		"read":       of(terms, protocol.Request{Op: protocol.OpRead}),
 		"open":       of(terms, protocol.Request{Op: protocol.OpOpen, Stored: stored}),
 		"put":        of(terms, protocol.Request{Op: protocol.OpPut, Stored: stored}),
-		"repair":     of(terms, protocol.Request{Op: protocol.OpRepair, Stored: stored, Promise: &protocol.Version{}}),
-		"inspect":    args(t, script.AppendInspect(nil, n.keys, 10, 0)),
-		"evict":      args(t, script.AppendInspect(nil, n.keys, 10, 640)),
-		"mark":       args(t, script.AppendMark(nil, n.keys.Marker(), terms.ID, "run", "")),
-		"caught up":  args(t, script.AppendCaughtUp(nil, n.keys.Marker(), 7)),
-		"set":        args(t, script.AppendSet(nil, "test", nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "1"}, terms.ID, "run")),
+		"repair": of(terms, protocol.Request{Op: protocol.OpRepair, Stored: stored,
+			Promise: &protocol.Version{}}),
+		"inspect":   args(t, script.AppendInspect(nil, n.keys, 10, 0)),
+		"evict":     args(t, script.AppendInspect(nil, n.keys, 10, 640)),
+		"mark":      args(t, script.AppendMark(nil, n.keys.Marker(), terms.ID, "run", "")),
+		"caught up": args(t, script.AppendCaughtUp(nil, n.keys.Marker(), 7)),
+		"set": args(t, script.AppendSet(nil, "test",
+			nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "1"}, terms.ID, "run")),
 	}
-	for what, op := range map[string]protocol.Op{"many joins": protocol.OpJoin, "many beats": protocol.OpBeat, "many leaves": protocol.OpLeave} {
+	for what, op := range map[string]protocol.Op{"many joins": protocol.OpJoin, "many beats": protocol.OpBeat,
+		"many leaves": protocol.OpLeave} {
 		r := protocol.Request{Op: op, Ticket: 640}
 		keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, r)
-		all[what] = args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, r), keys, words, nKeys, nArgs))
+		all[what] = args(t, script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+			script.Kind(&terms, r), keys, words, nKeys, nArgs))
 	}
 	return all
 }
@@ -89,12 +93,14 @@ func TestALongValueIsNotOurs(t *testing.T) {
 	n := newNode(c)
 	long := strings.Repeat("long ", 1<<18)
 	all := allScripts(t, n)
-	for key, was := range map[string]string{n.keys.State(): "S5 ab 1 cd 5 1 9 2 ", n.keys.Record(): "0 0 ab 5 ab 0 0 0 ", script.SetKey("test"): "0 0 - - "} {
+	for key, was := range map[string]string{n.keys.State(): "S5 ab 1 cd 5 1 9 2 ",
+		n.keys.Record(): "0 0 ab 5 ab 0 0 0 ", script.SetKey("test"): "0 0 - - "} {
 		require.NoError(t, c.FlushAll(ctx).Err())
 		n.serve()
 		require.NoError(t, c.Set(ctx, key, was+long, 0).Err())
 		for _, what := range map[string][]string{
-			n.keys.State(): {"join", "beat", "leave", "inspect"}, n.keys.Record(): {"read", "open", "put", "repair"}, script.SetKey("test"): {"set"},
+			n.keys.State(): {"join", "beat", "leave", "inspect"}, n.keys.Record(): {"read", "open", "put", "repair"},
+			script.SetKey("test"): {"set"},
 		}[key] {
 			assert.ErrorContains(t, c.Do(ctx, all[what]...).Err(), "WRONGTYPE", what)
 			assert.Equal(t, int64(len(was+long)), c.StrLen(ctx, key).Val(), what)

@@ -27,7 +27,8 @@ func TestNote(t *testing.T) {
 
 func notedClaims(t *testing.T, c redis.UniversalClient, capacity uint64) {
 	const claims = 6
-	n := &node{c: c, keys: script.NewKeys("test", fmt.Sprint("noted ", capacity)).At(home), retention: time.Minute}
+	n := &node{c: c, keys: script.NewKeys("test", fmt.Sprint("noted ", capacity)).At(home),
+		retention: time.Minute}
 	n.serve()
 	pushes := c.Subscribe(t.Context(), "owner")
 	defer func() { _ = pushes.Close() }()

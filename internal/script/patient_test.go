@@ -35,7 +35,8 @@ func TestPatientRequestsDropNothing(t *testing.T) {
 					short.ID = n.terms(i+1, 1).ID
 					n.do(t, short, protocol.Request{Op: protocol.OpBeat, Patient: true})
 				}
-				require.Eventually(t, func() bool { return c.Exists(t.Context(), n.keys.Plain()).Val() == 0 }, time.Minute, time.Millisecond)
+				require.Eventually(t, func() bool { return c.Exists(t.Context(), n.keys.Plain()).Val() == 0 },
+					time.Minute, time.Millisecond)
 
 				if waiters > 0 { // whichever claim is the first to come back
 					n.do(t, n.terms(2, 1), protocol.Request{Op: protocol.OpBeat, Patient: patient})
@@ -45,7 +46,8 @@ func TestPatientRequestsDropNothing(t *testing.T) {
 					assert.Equal(t, protocol.Missing, a.Status, "%d waiters", waiters)
 					continue
 				}
-				assert.Equal(t, patient || waiters == 0, a.Vote && a.Ticket == first.Ticket, "%v, %d waiters, patient: %t", op, waiters, patient)
+				assert.Equal(t, patient || waiters == 0, a.Vote && a.Ticket == first.Ticket,
+					"%v, %d waiters, patient: %t", op, waiters, patient)
 			}
 		}
 	}

@@ -115,7 +115,8 @@ func TestNoRequestDealsWithAll(t *testing.T) {
 	assert.Equal(t, []int{size, 0}, []int{voted, unvoted})
 
 	h.bounded(t, "a writer comes", h.args(t, h.writer, join(640)))
-	h.bounded(t, "a reader is asked for a list", h.args(t, h.terms(5, 1<<30), protocol.Request{Op: protocol.OpBeat, List: true}))
+	h.bounded(t, "a reader is asked for a list",
+		h.args(t, h.terms(5, 1<<30), protocol.Request{Op: protocol.OpBeat, List: true}))
 	h.bounded(t, "the holder is asked for", args(t, script.AppendInspect(nil, h.keys, 1, 0)))
 
 	h = herd(t, c, size, 300*time.Millisecond, true)

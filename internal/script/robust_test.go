@@ -30,13 +30,16 @@ func TestKeyOfAnotherType(t *testing.T) {
 		put   func()
 		queue bool // a claim is there already
 	}{
-		"plain key":               {put: list(n.keys.Plain())},
-		"state":                   {put: list(n.keys.State())},
-		"marker":                  {put: list(n.keys.Marker())},
-		"queue":                   {put: list(n.keys.Queue()), queue: true},
-		"claims":                  {put: list(n.keys.Claims()), queue: true},
-		"state that is not ours":  {put: func() { require.NoError(t, c.Set(ctx, n.keys.State(), "hello", 0).Err()) }},
-		"plain key, claim queued": {put: func() { c.Del(ctx, n.keys.Plain()); list(n.keys.Plain())() }, queue: true},
+		"plain key": {put: list(n.keys.Plain())},
+		"state":     {put: list(n.keys.State())},
+		"marker":    {put: list(n.keys.Marker())},
+		"queue":     {put: list(n.keys.Queue()), queue: true},
+		"claims":    {put: list(n.keys.Claims()), queue: true},
+		"state that is not ours": {put: func() {
+			require.NoError(t, c.Set(ctx, n.keys.State(), "hello", 0).Err())
+		}},
+		"plain key, claim queued": {put: func() { c.Del(ctx, n.keys.Plain()); list(n.keys.Plain())() },
+			queue: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, c.FlushAll(ctx).Err())
@@ -58,7 +61,8 @@ func TestKeyOfAnotherType(t *testing.T) {
 			// One of many does nothing, and is asked for again by itself.
 			terms := n.terms(2, 1)
 			keys, words, nKeys, nArgs := script.AppendItem(nil, nil, n.keys, &terms, join(641))
-			command := script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner", script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
+			command := script.AppendBatch(nil, n.keys.Marker(), 0, time.Minute, "owner",
+				script.Kind(&terms, join(641)), keys, words, nKeys, nArgs)
 			reply, err := c.Do(ctx, args(t, command)...).Text()
 			require.NoError(t, err)
 			assert.Equal(t, "0", strings.Fields(reply)[script.BatchHead])
@@ -78,7 +82,8 @@ func TestQueueKeyOfAnotherType(t *testing.T) {
 		for i := range uint64(3) {
 			n.do(t, n.terms(i+1, 1), join(640))
 		}
-		name := map[string]string{"plain": n.keys.Plain(), "state": n.keys.State(), "queue": n.keys.Queue(), "claims": n.keys.Claims()}[key]
+		name := map[string]string{"plain": n.keys.Plain(), "state": n.keys.State(), "queue": n.keys.Queue(),
+			"claims": n.keys.Claims()}[key]
 		require.NoError(t, c.Del(t.Context(), name).Err())
 		require.NoError(t, c.LPush(t.Context(), name, "x").Err())
 		before := dump(t, n)
@@ -147,7 +152,8 @@ func TestRetention(t *testing.T) {
 	n.do(t, longer, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, short, protocol.Request{Op: protocol.OpLeave})
 	n.do(t, long, protocol.Request{Op: protocol.OpLeave})
-	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State(), n.keys.Queue(), n.keys.Claims(), n.keys.Plain()).Val())
+	assert.Equal(t, int64(1), c.Exists(t.Context(), n.keys.State(), n.keys.Queue(),
+		n.keys.Claims(), n.keys.Plain()).Val())
 	assert.Greater(t, c.PTTL(t.Context(), n.keys.State()).Val(), time.Minute)
 }
 
@@ -187,7 +193,8 @@ func TestMark(t *testing.T) {
 		return inc
 	}
 	long := time.Now().Add(-time.Hour).UnixMilli()
-	for _, was := range []string{fmt.Sprint("7 ", long, " run 20"), fmt.Sprint("7 ", long, " run 20 w"), "7 0 run 20 w", "7 0 run 20 l"} {
+	for _, was := range []string{fmt.Sprint("7 ", long, " run 20"), fmt.Sprint("7 ", long, " run 20 w"),
+		"7 0 run 20 w", "7 0 run 20 l"} {
 		require.NoError(t, c.Set(t.Context(), key, was, 0).Err())
 		for _, jumped := range []string{"", "8"} {
 			assert.Equal(t, protocol.Incarnation(7), mark("run", jumped))
@@ -195,9 +202,10 @@ func TestMark(t *testing.T) {
 		}
 	}
 	for what, of := range map[string][3]string{
-		"another run":                   {fmt.Sprint("7 ", long, " run 20 w"), "other", ""},
-		"its clock has jumped":          {fmt.Sprint("7 ", long, " run 20 w"), "run", "7"},
-		"its guard time is yet to come": {fmt.Sprint("7 ", time.Now().Add(time.Minute).UnixMilli(), " run 20 w"), "run", ""},
+		"another run":          {fmt.Sprint("7 ", long, " run 20 w"), "other", ""},
+		"its clock has jumped": {fmt.Sprint("7 ", long, " run 20 w"), "run", "7"},
+		"its guard time is yet to come": {fmt.Sprint("7 ", time.Now().Add(time.Minute).UnixMilli(), " run 20 w"),
+			"run", ""},
 	} {
 		require.NoError(t, c.Set(t.Context(), key, of[0], 0).Err())
 		inc := mark(of[1], of[2])

@@ -37,7 +37,8 @@ func uuid(t *testing.T) (id protocol.ID) {
 func dump(t *testing.T, n *node) map[string]string {
 	t.Helper()
 	m := map[string]string{}
-	for _, key := range []string{n.keys.Plain(), n.keys.State(), n.keys.Queue(), n.keys.Claims(), n.keys.Marker()} {
+	for _, key := range []string{n.keys.Plain(), n.keys.State(), n.keys.Queue(),
+		n.keys.Claims(), n.keys.Marker()} {
 		v, err := n.c.Dump(t.Context(), key).Result()
 		if err != redis.Nil {
 			require.NoError(t, err)

@@ -30,14 +30,17 @@ func proposals() (all []*nodeset.Configuration) {
 		s := nodeset.StampOf(1, nodeset.Ballot(fmt.Sprintf("19a00000000%08x", i+1)))
 		all = append(all, &nodeset.Configuration{
 			Stamp: s, Origin: s, Now: settings, Next: settings, Last: 1,
-			Members: []nodeset.Member{{Identity: fmt.Sprint("id", i), Addr: "a"}, {Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
+			Members: []nodeset.Member{{Identity: fmt.Sprint("id", i), Addr: "a"},
+				{Number: 1, Identity: fmt.Sprint("other", i), Addr: "b"}},
 		})
 	}
-	second := change.Begin(all[0], change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "c"}}}, "19a0000000000000004")
+	second := change.Begin(all[0], change.Goal{Add: []nodeset.Member{{Identity: "new", Addr: "c"}}},
+		"19a0000000000000004")
 	third := change.Join(second, "19a0000000000000005")
 	third.Members[0].Role = nodeset.Enters
 	settings.Guard *= 2
-	longer := change.Begin(change.Undo(change.Join(second, "19a0000000000000005"), "19a0000000000000006"), change.Goal{Shared: &settings}, "19a0000000000000007")
+	longer := change.Begin(change.Undo(change.Join(second, "19a0000000000000005"), "19a0000000000000006"),
+		change.Goal{Shared: &settings}, "19a0000000000000007")
 	return append(all, second, third, longer)
 }
 
@@ -47,7 +50,8 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 	c := redistest.Start(t, 1).Node(0).Client()
 	load(t, c)
 	sets := proposals()
-	kinds := []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit, nodeset.SetRestore, nodeset.SetMove, nodeset.SetMove, nodeset.SetRetire, nodeset.SetLife}
+	kinds := []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit, nodeset.SetRestore,
+		nodeset.SetMove, nodeset.SetMove, nodeset.SetRetire, nodeset.SetLife}
 	start := time.Now()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -70,7 +74,8 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 				m.Model.Forget()
 			}
 			set := sets[r.IntN(len(sets))]
-			s := nodeset.RecordStep{Kind: kinds[r.IntN(len(kinds))], Ballot: nodeset.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
+			s := nodeset.RecordStep{Kind: kinds[r.IntN(len(kinds))],
+				Ballot: nodeset.Ballot(fmt.Sprintf("19a00000000%08x", r.IntN(6)+1))}
 			s.Ready = r.IntN(2) == 0
 			if s.Kind == nodeset.SetRestore && r.IntN(2) == 0 {
 				s.Seen = m.Model.SetText()
@@ -101,7 +106,8 @@ func TestSetIsThatOfTheModel(t *testing.T) {
 			_, _ = pipe.Exec(t.Context()) // each command has its own error
 			for _, cmd := range all {
 				_, refused := m.Do(time.Now().UnixMilli(), texts(cmd.Args()))
-				require.Equal(t, refused != nil, cmd.Err() != nil, "seed %d, step %d: %v at %q: %v", seed, i, cmd.Args(), m.Model.SetText(), cmd.Err())
+				require.Equal(t, refused != nil, cmd.Err() != nil, "seed %d, step %d: %v at %q: %v", seed, i,
+					cmd.Args(), m.Model.SetText(), cmd.Err())
 			}
 		}
 	}
@@ -137,15 +143,20 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	markerKey := func(of *nodeset.Configuration) string { return script.HomeOf(of.Stamp).Marker("test") }
 	step := func(s nodeset.RecordStep, of *nodeset.Configuration) string {
 		s.Config, s.Identity = of, of.Members[0].Identity
-		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
+		require.NoError(t, c.Do(t.Context(),
+			args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		return c.Get(t.Context(), markerKey(of)).Val()
 	}
-	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it has promised nothing, or has lost that")
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set),
+		"it has promised nothing, or has lost that")
 	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001"}, set))
 	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetPromise, Ballot: "19a0000000000000001"}, set))
-	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set), "it serves nothing")
-	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000000", Ready: true}, set), "another client declares it new as well")
-	assert.Regexp(t, `^\d+ 0 run 60000 w$`, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetAccept, Ballot: "19a0000000000000001"}, set),
+		"it serves nothing")
+	assert.Empty(t, step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000000", Ready: true},
+		set), "another client declares it new as well")
+	assert.Regexp(t, `^\d+ 0 run 60000 w$`,
+		step(nodeset.RecordStep{Kind: nodeset.SetCommit, Ballot: "19a0000000000000001", Ready: true}, set))
 	for key, refused := range map[string]bool{markerKey(set): false, markerKey(all[1]): true} {
 		err := c.Do(t.Context(), args(t, script.AppendMark(nil, key, protocol.ID{1}, "run", ""))...).Err()
 		assert.Equal(t, refused, err != nil, key)
@@ -171,7 +182,8 @@ func TestMarkerMovesWithTheSet(t *testing.T) {
 	step(nodeset.RecordStep{Kind: nodeset.SetRestore}, set)
 	born := time.Now().Add(-70 * time.Second).UnixMilli()
 	require.NoError(t, c.Set(t.Context(), markerKey(set), fmt.Sprint("7 ", born, " run 60000"), 0).Err())
-	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000"), step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer), "its guard time was over")
+	assert.Equal(t, fmt.Sprint("7 ", born-60000, " run 120000"),
+		step(nodeset.RecordStep{Kind: nodeset.SetMove}, longer), "its guard time was over")
 }
 
 // later is a configuration of the next epoch.
@@ -196,12 +208,15 @@ func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 	for _, was := range []string{" w", ""} {
 		require.NoError(t, c.FlushAll(t.Context()).Err())
 		for i, set := range []*nodeset.Configuration{before, joint} {
-			s := nodeset.RecordStep{Kind: []nodeset.RecordKind{nodeset.SetRestore, nodeset.SetMove}[i], Config: set, Identity: set.Members[0].Identity}
+			s := nodeset.RecordStep{Kind: []nodeset.RecordKind{nodeset.SetRestore, nodeset.SetMove}[i], Config: set,
+				Identity: set.Members[0].Identity}
 			if i == 1 { // its guard time ended not long ago
 				born := time.Now().Add(-70 * time.Second).UnixMilli()
-				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"), fmt.Sprint("7 ", born, " run 60000", was), 0).Err())
+				require.NoError(t, c.Set(t.Context(), script.HomeOf(before.Stamp).Marker("test"),
+					fmt.Sprint("7 ", born, " run 60000", was), 0).Err())
 			}
-			require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
+			require.NoError(t, c.Do(t.Context(),
+				args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		}
 		home := script.HomeOf(joint.Stamp)
 		marker := c.Get(t.Context(), home.Marker("test")).Val()
@@ -219,7 +234,8 @@ func TestANodeThatEntersVotesAndDoesNotAttest(t *testing.T) {
 		again := *joint
 		again.Stamp = nodeset.StampOf(joint.Stamp.Epoch()+1, "19a0000000000000009")
 		s := nodeset.RecordStep{Kind: nodeset.SetMove, Config: &again, Identity: again.Members[0].Identity}
-		require.NoError(t, c.Do(t.Context(), args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
+		require.NoError(t, c.Do(t.Context(),
+			args(t, script.AppendSet(nil, "test", s, protocol.ID{9}, "run"))...).Err())
 		assert.Equal(t, "7 0 run 60000", c.Get(t.Context(), script.HomeOf(again.Stamp).Marker("test")).Val())
 	}
 }

@@ -62,7 +62,8 @@ func TestURLsOfSentinelSets(t *testing.T) {
 // A cluster and servers alongside it.
 func TestNamesOfClusters(t *testing.T) {
 	t.Parallel()
-	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, rediss+cluster://c:7"})
+	nodes, err := ParseNodes([]string{"redis+cluster://u:secret@a?addr=b:1&dial_timeout=3s, " +
+		"rediss+cluster://c:7"})
 	require.NoError(t, err)
 	require.Len(t, nodes, 2)
 	client := nodes[0].Client().(*redis.ClusterClient)
@@ -97,7 +98,8 @@ func TestNameInACertificate(t *testing.T) {
 		if name != "" {
 			options(first).TLSConfig.ServerName = name
 		}
-		c, own, err := NewClients([]redis.UniversalClient{first}, &Settings{Names: []string{list[0].Name()}}).ClientFor(addr)
+		c, own, err := NewClients([]redis.UniversalClient{first},
+			&Settings{Names: []string{list[0].Name()}}).ClientFor(addr)
 		require.NoError(t, err)
 		require.True(t, own)
 		defer c.Close()
@@ -129,7 +131,8 @@ func TestOptionsOfASentinelSet(t *testing.T) {
 	defer c.Close()
 	o := options(c)
 	assert.Equal(t, "sentinel:m@s3:26379", o.Addr)
-	require.Equal(t, []any{"locks", 2, 3, "u", "secret"}, []any{o.ClientName, o.Protocol, o.DB, o.Username, o.Password})
+	require.Equal(t, []any{"locks", 2, 3, "u", "secret"},
+		[]any{o.ClientName, o.Protocol, o.DB, o.Username, o.Password})
 	_, password := o.CredentialsProvider()
 	assert.Equal(t, "provided", password)
 	_, password, err = o.CredentialsProviderContext(t.Context())
@@ -156,10 +159,11 @@ func TestLoginOfASentinelSet(t *testing.T) {
 func TestDialerOfASentinelSet(t *testing.T) {
 	t.Parallel()
 	var dialled atomic.Value
-	first := redis.NewClient(&redis.Options{Addr: "lock-a:6379", Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
-		dialled.Store(addr)
-		return nil, net.ErrClosed
-	}})
+	first := redis.NewClient(&redis.Options{Addr: "lock-a:6379",
+		Dialer: func(_ context.Context, _, addr string) (net.Conn, error) {
+			dialled.Store(addr)
+			return nil, net.ErrClosed
+		}})
 	defer first.Close()
 	c, _, err := NewClients([]redis.UniversalClient{first}, &Settings{}).ClientFor("sentinel:m@localhost:1")
 	require.NoError(t, err)

@@ -190,7 +190,8 @@ func (s *Clients) optionsAt(addr string) (*redis.Options, error) {
 		}
 	}
 	if first == nil {
-		return nil, fmt.Errorf("%w: no listed node is a single server whose options could be used", fault.ErrInvalid)
+		return nil, fmt.Errorf("%w: no listed node is a single server whose options could be used",
+			fault.ErrInvalid)
 	}
 	o := *first.Options()
 	if isSentinel(o.Addr) || o.TLSConfig != nil {

@@ -9,7 +9,8 @@ import (
 
 // A list of nodes is read or refused, and no error quotes a password.
 func FuzzParseNodes(f *testing.F) {
-	for _, url := range []string{"a:6379", "redis://u:pw@a:1/2", "rediss://a?addr=b:1&master_name=m", "redis+cluster://a?addr=b:1", "unix:///s", "a,,b", "redis://[::1]:6379"} {
+	for _, url := range []string{"a:6379", "redis://u:pw@a:1/2", "rediss://a?addr=b:1&master_name=m",
+		"redis+cluster://a?addr=b:1", "unix:///s", "a,,b", "redis://[::1]:6379"} {
 		f.Add(url)
 	}
 	const secret = "s3cr3t-1"

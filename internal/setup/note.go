@@ -32,11 +32,13 @@ func NoteOf(ctx context.Context) (string, error) {
 func CheckNote(note string) error {
 	switch {
 	case len(note) > maxNote:
-		return fmt.Errorf("%w: WithNote: the note is %d bytes long; at most %d are allowed", fault.ErrInvalid, len(note), maxNote)
+		return fmt.Errorf("%w: WithNote: the note is %d bytes long; at most %d are allowed",
+			fault.ErrInvalid, len(note), maxNote)
 	case !utf8.ValidString(note):
 		return fmt.Errorf("%w: WithNote: the note %q is not UTF-8", fault.ErrInvalid, note)
 	case strings.ContainsFunc(note, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return fmt.Errorf("%w: WithNote: the note %q contains a line break or another character that cannot be printed", fault.ErrInvalid, note)
+		return fmt.Errorf("%w: WithNote: the note %q contains a line break or another character that cannot be "+
+			"printed", fault.ErrInvalid, note)
 	}
 	return nil
 }

@@ -130,11 +130,13 @@ func (s *Settings) Check() error {
 	// Each message says what would go wrong and gives a valid value: it is
 	// often the first text that a user reads.
 	case s.TTL < 10*time.Millisecond:
-		return fmt.Errorf("WithTTL(%v): must be at least 10ms, to survive a round trip; choose seconds (a number without a unit counts nanoseconds)", s.TTL)
+		return fmt.Errorf("WithTTL(%v): must be at least 10ms, to survive a round trip; choose seconds (a number "+
+			"without a unit counts nanoseconds)", s.TTL)
 	case s.TTL%time.Millisecond != 0:
 		return fmt.Errorf("WithTTL(%v): must be a whole number of milliseconds", s.TTL)
 	case s.TTL > 24*time.Hour:
-		return fmt.Errorf("WithTTL(%v): at most 24h; leases are renewed while you hold the lock, so a short one is enough", s.TTL)
+		return fmt.Errorf("WithTTL(%v): at most 24h; leases are renewed while you hold the lock, so a short one "+
+			"is enough", s.TTL)
 	case s.Skew < 0:
 		return fmt.Errorf("WithSkew(%v): cannot be negative", s.Skew)
 	case s.Skew > MostSkew:
@@ -142,30 +144,38 @@ func (s *Settings) Check() error {
 	case s.Skew%time.Millisecond != 0:
 		return fmt.Errorf("WithSkew(%v): must be a whole number of milliseconds, such as %v", s.Skew, up(s.Skew))
 	case s.Guard > MostGuard:
-		return fmt.Errorf("WithGuard(%v): must be at most 720h, because a restarted node does not vote before it has passed", s.Guard)
+		return fmt.Errorf("WithGuard(%v): must be at most 720h, because a restarted node does not vote before it "+
+			"has passed", s.Guard)
 	case s.Guard < 2*s.TTL+2*s.Skew:
-		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote while a lease that it forgot is still running; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter WithTTL (now %v) or WithSkew (now %v)",
+		return fmt.Errorf("WithGuard(%v) is below 2*ttl + 2*skew = %v: a restarted node could vote while a lease "+
+			"that it forgot is still running; choose WithGuard(%[2]v) or more, the same in all clients, or a shorter "+
+			"WithTTL (now %v) or WithSkew (now %v)",
 			s.Guard, 2*s.TTL+2*s.Skew, s.TTL, s.Skew)
 	case s.Guard%time.Millisecond != 0:
 		return fmt.Errorf("WithGuard(%v): must be a whole number of milliseconds, such as %v", s.Guard, up(s.Guard))
 	case s.NodeTimeout <= 0:
 		return fmt.Errorf("WithNodeTimeout(%v): must be positive", s.NodeTimeout)
 	case s.NodeTimeout < time.Millisecond:
-		return fmt.Errorf("WithNodeTimeout(%v): no node answers within less than 1ms; a number without a unit counts nanoseconds: write %[2]d*time.Millisecond", s.NodeTimeout, int64(s.NodeTimeout))
+		return fmt.Errorf("WithNodeTimeout(%v): no node answers within less than 1ms; a number without a unit "+
+			"counts nanoseconds: write %[2]d*time.Millisecond", s.NodeTimeout, int64(s.NodeTimeout))
 	case s.NodeTimeout > s.TTL/4:
-		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the TTL (%v), so a failed renewal could not be retried in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
+		return fmt.Errorf("WithNodeTimeout(%v) is above a quarter of the TTL (%v), so a failed renewal could not "+
+			"be retried in time; choose at most %v", s.NodeTimeout, s.TTL, s.TTL/4)
 	case s.MaxHold < 0:
 		return fmt.Errorf("WithMaxHold(%v): cannot be negative; 0 means no limit", s.MaxHold)
 	case s.Warn != nil && (s.WarnBefore <= 0 || s.WarnBefore > s.TTL/2):
-		return fmt.Errorf("WithWarning(%v): must be above 0 and at most half of the TTL (%v); a longer one would warn before each renewal", s.WarnBefore, s.TTL)
+		return fmt.Errorf("WithWarning(%v): must be above 0 and at most half of the TTL (%v); a longer one would "+
+			"warn before each renewal", s.WarnBefore, s.TTL)
 	case s.Linger < 0:
 		return fmt.Errorf("WithLinger(%v): cannot be negative; 0 means none", s.Linger)
 	case s.Retention > MostRetention:
 		return fmt.Errorf("WithRetention(%v): at most 87600h", s.Retention)
 	case s.Retention < s.Guard:
-		return fmt.Errorf("WithRetention(%v) is below the guard time %v: choose at least the guard time", s.Retention, s.Guard)
+		return fmt.Errorf("WithRetention(%v) is below the guard time %v: choose at least the guard time",
+			s.Retention, s.Guard)
 	case s.Retention%time.Millisecond != 0:
-		return fmt.Errorf("WithRetention(%v): must be a whole number of milliseconds, such as %v", s.Retention, up(s.Retention))
+		return fmt.Errorf("WithRetention(%v): must be a whole number of milliseconds, such as %v", s.Retention,
+			up(s.Retention))
 	case s.Base == "" && (s.Prefix == "" || strings.ContainsAny(s.Prefix, "{} \t\n\v\f\r")):
 		return fmt.Errorf("WithPrefix(%q): must not be empty, or contain braces or white space", s.Prefix)
 	case len(s.Prefix) > 1024:
@@ -174,7 +184,8 @@ func (s *Settings) Check() error {
 		return r <= ' ' ||
 			r > '~' || r == ':'
 	}):
-		return fmt.Errorf("WithOwner(%.70q): at most 64 printable ASCII characters, without spaces or colons", s.Label)
+		return fmt.Errorf("WithOwner(%.70q): at most 64 printable ASCII characters, without spaces or colons",
+			s.Label)
 	}
 	return nil
 }
@@ -221,12 +232,14 @@ func CheckName(name string) error {
 	case name == "":
 		return fmt.Errorf("%w: the name is empty", fault.ErrInvalid)
 	case len(name) > MaxName:
-		return fmt.Errorf("%w: the name is %d bytes long; at most %d are allowed: hash it", fault.ErrInvalid, len(name), MaxName)
+		return fmt.Errorf("%w: the name is %d bytes long; at most %d are allowed: hash it",
+			fault.ErrInvalid, len(name), MaxName)
 	// For other Redlock clients the name itself is a key. Each of our own keys
 	// contains a brace, so a name without braces never collides with one of
 	// them.
 	case strings.ContainsAny(name, "{}"):
-		return fmt.Errorf("%w: the name %.200q contains a brace, which has a special meaning in Redis keys; choose another separator", fault.ErrInvalid, name)
+		return fmt.Errorf("%w: the name %.200q contains a brace, which has a special meaning in Redis keys; "+
+			"choose another separator", fault.ErrInvalid, name)
 	}
 	return nil
 }

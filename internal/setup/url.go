@@ -28,7 +28,9 @@ func ParseNodes(lists []string) ([]Address, error) {
 		for part := range strings.SplitSeq(list, ",") {
 			raw := strings.TrimSpace(part)
 			if raw == "" {
-				return nil, fmt.Errorf("%w: the address of node %d is empty: look for an unset variable or an extra comma", fault.ErrInvalid, len(all)+1)
+				return nil, fmt.Errorf("%w: the address of node %d is empty: look for an unset variable or an extra "+
+					"comma",
+					fault.ErrInvalid, len(all)+1)
 			}
 			plain := !strings.Contains(raw, "://")
 			if plain {
@@ -51,7 +53,8 @@ func ParseNodes(lists []string) ([]Address, error) {
 func ParseURL(raw string) (*redis.Options, error) {
 	scheme, _, found := strings.Cut(raw, "://")
 	if !found || scheme != "redis" && scheme != "rediss" && scheme != "unix" {
-		return nil, errors.New("the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://")
+		return nil, errors.New("the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// " +
+			"or unix://")
 	}
 	u, err := url.Parse(raw)
 	if err == nil && u.Port() != "" {
@@ -59,10 +62,12 @@ func ParseURL(raw string) (*redis.Options, error) {
 	}
 	if err != nil || strings.ContainsAny(raw, "# ") || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
 		return nil, fmt.Errorf("the URL must look like %s://user:password@host:port/database: %s", scheme,
-			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 for a space; the port is a number up to 65535")
+			"in user and password write %25 for %, %2F for /, %3F for ?, %23 for #, %40 for @, %2C for a comma, %20 "+
+				"for a space; the port is a number up to 65535")
 	}
 	if scheme == "unix" && u.Host != "" {
-		return nil, errors.New("the path of the socket must begin with a slash: write unix:///run/redis.sock, or unix://user:password@/run/redis.sock")
+		return nil, errors.New("the path of the socket must begin with a slash: write unix:///run/redis.sock, or " +
+			"unix://user:password@/run/redis.sock")
 	}
 	o, err := redis.ParseURL(raw)
 	if err == nil {
@@ -83,7 +88,8 @@ func ParseURL(raw string) (*redis.Options, error) {
 			return nil, fmt.Errorf("the URL's option %q is unknown or has an invalid value; see redis.ParseURL", name)
 		}
 	}
-	return nil, fmt.Errorf("the URL's path must be a database number, as in %s://host:port/0, or in a unix URL the path of a socket", scheme)
+	return nil, fmt.Errorf("the URL's path must be a database number, as in %s://host:port/0, or in a unix URL "+
+		"the path of a socket", scheme)
 }
 
 // parseAddress parses a URL. If it has master_name, it is the URL of a Sentinel
@@ -110,7 +116,9 @@ func parseAddress(raw string) (Address, error) {
 	case o.MasterName == "":
 		return Address{}, errors.New("the URL of a Sentinel set names no master: set master_name")
 	case o.ReplicaOnly:
-		return Address{}, errors.New("the URL of a Sentinel set asks for a replica, but a node must be a master: remove replica_only")
+		return Address{},
+			errors.New("the URL of a Sentinel set asks for a replica, but a node must be a master: remove " +
+				"replica_only")
 	}
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
@@ -128,7 +136,8 @@ func parseCluster(raw string) (Address, error) {
 	o, err := redis.ParseClusterURL(raw)
 	if u, _ := url.Parse(raw); err != nil || len(strings.Trim(u.Path, "/")) > 0 {
 		return Address{}, fmt.Errorf("the URL of a cluster must look like %s: %s",
-			"redis+cluster://user:password@host:6379?addr=host2:6379", "a cluster has no databases; see redis.ParseClusterURL")
+			"redis+cluster://user:password@host:6379?addr=host2:6379",
+			"a cluster has no databases; see redis.ParseClusterURL")
 	}
 	// The Quorum opens its own connections. The client's pool would only keep
 	// idle connections to each server.

@@ -14,13 +14,20 @@ import (
 func TestParseURL(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{
-		"redis://:se%cret@host:6379", "redis://:se/cret@host:6379", "redis://:se#cret@host:6379", "redis://:se?cret@host:6379",
-		"redis://:se cret@host:6379", "redis://:se[cret@host:6379", "redis://:se\x00cret@host:6379", "redis://:secret@host:port",
-		"redis://:secret@host:99999999", "redis://:secret@ho st:6379", "redis://:secret@host:6379/x", "redis://:secret@host:6379/0/1",
-		"redis://:secret@host:6379?x=y", "redis://:secret@host:6379?db=x", "redis://:secret@host:6379?skip_verify=true",
-		"redis://user:12/secret@host:6379", "redis://user:12#secret@host:6379", "redis://user:12?secret@host:6379", "redis://user:12/3?secret@host",
-		"redis://:se,cret@[host:6379", "secret@host:6379", "host:6379", "", "http://:secret@host", "secret://host", "unix://", "unix://:secret@?db=1",
-		"unix://secret/redis.sock", "unix://:secret@run/redis.sock", "redis://:secret@host:6379#", "rediss://:se\\cret@host:6379/%zz",
+		"redis://:se%cret@host:6379", "redis://:se/cret@host:6379",
+		"redis://:se#cret@host:6379", "redis://:se?cret@host:6379",
+		"redis://:se cret@host:6379", "redis://:se[cret@host:6379",
+		"redis://:se\x00cret@host:6379", "redis://:secret@host:port",
+		"redis://:secret@host:99999999", "redis://:secret@ho st:6379", "redis://:secret@host:6379/x",
+		"redis://:secret@host:6379/0/1",
+		"redis://:secret@host:6379?x=y", "redis://:secret@host:6379?db=x",
+		"redis://:secret@host:6379?skip_verify=true",
+		"redis://user:12/secret@host:6379", "redis://user:12#secret@host:6379", "redis://user:12?secret@host:6379",
+		"redis://user:12/3?secret@host",
+		"redis://:se,cret@[host:6379", "secret@host:6379", "host:6379", "", "http://:secret@host", "secret://host",
+		"unix://", "unix://:secret@?db=1",
+		"unix://secret/redis.sock", "unix://:secret@run/redis.sock", "redis://:secret@host:6379#",
+		"rediss://:se\\cret@host:6379/%zz",
 	} {
 		_, err := ParseURL(bad)
 		if !assert.Error(t, err, bad) {
@@ -39,7 +46,8 @@ func TestParseURL(t *testing.T) {
 	assert.True(t, o.TLSConfig.InsecureSkipVerify)
 	_, err = ParseURL("redis://host?pool_size=x&db=1")
 	assert.ErrorContains(t, err, `"pool_size"`)
-	for _, good := range []string{"redis://host", "redis://:p@host", "redis://u:p@ss@host:1/2", "unix:///run/redis.sock?db=1", "redis://[::1]:6379"} {
+	for _, good := range []string{"redis://host", "redis://:p@host", "redis://u:p@ss@host:1/2",
+		"unix:///run/redis.sock?db=1", "redis://[::1]:6379"} {
 		_, err := ParseURL(good)
 		assert.NoError(t, err, good)
 	}
@@ -82,7 +90,8 @@ func TestParseNodes(t *testing.T) {
 		{[]string{"a,b,,"}, "node 3 is empty"},
 		{[]string{"a,"}, "node 2 is empty"},
 		{[]string{"a,b,\r\n"}, "node 3 is empty"},
-		{[]string{"a, http://secret@b"}, "node 2: the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"},
+		{[]string{"a, http://secret@b"},
+			"node 2: the URL must begin with redis://, rediss://, redis+cluster://, rediss+cluster:// or unix://"},
 		{[]string{"a", "b, :secret@c:port"}, "node 3: the URL must look like redis://"},
 		{[]string{"a, :sec,ret@b"}, "node 2: the URL must look like redis://"},
 		{[]string{"a b"}, "node 1: the URL must look like"},

@@ -105,7 +105,8 @@ var exchangeFalls = generator{
 			other.Cut(old...)
 			f.Acquire(false)
 		})
-		w.Once(operator.Follower.At(4), 2*w.Guard, w.NodeTimeout/4, func() { other.Mend(old...) }) // they say what counts now
+		// They say what counts now.
+		w.Once(operator.Follower.At(4), 2*w.Guard, w.NodeTimeout/4, func() { other.Mend(old...) })
 		w.Once(world.Holds(f), 2*w.Guard, w.Around(w.NodeTimeout), func() {})
 	},
 }
@@ -173,7 +174,8 @@ var exchangeAgain = generator{
 		})
 		w.Once(world.Holds(f), w.TTL, w.Around(w.NodeTimeout), func() {
 			for _, n := range old {
-				n.Step(nodeset.RecordStep{Kind: nodeset.SetMove, Identity: between.Members[between.Place(n.Address())].Identity, Config: between})
+				n.Step(nodeset.RecordStep{Kind: nodeset.SetMove,
+					Identity: between.Members[between.Place(n.Address())].Identity, Config: between})
 			}
 			holder.Mend(old...)
 		})

@@ -9,12 +9,14 @@ import (
 )
 
 // run plays g's schedule for a seed. mutate may change the setting.
-func run(g generator, seed uint64, mutate func(*course.Setting), trace io.Writer) (*course.Violation, course.Stats) {
+func run(g generator, seed uint64, mutate func(*course.Setting),
+	trace io.Writer) (*course.Violation, course.Stats) {
 	return record(g, seed, mutate, trace, nil)
 }
 
 // record is run, and records the schedule on a tape if there is one.
-func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Writer, to *course.Tape) (*course.Violation, course.Stats) {
+func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Writer,
+	to *course.Tape) (*course.Violation, course.Stats) {
 	r := rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15))
 	s := course.RandomSetting(r)
 	if g.set != nil {

@@ -104,7 +104,8 @@ var nudge = generator{
 			holder.Cut(ns[0], ns[1])
 			f.Acquire(false)
 		})
-		w.Then(time.Duration(w.RNG.Int64N(int64(w.TTL*3/4))), func() { ns[0].Leap(time.Duration(w.RNG.Int64N(int64(w.TTL / 50)))) })
+		w.Then(time.Duration(w.RNG.Int64N(int64(w.TTL*3/4))),
+			func() { ns[0].Leap(time.Duration(w.RNG.Int64N(int64(w.TTL / 50)))) })
 		w.Once(world.Holds(f), 2*w.TTL, w.Around(w.NodeTimeout), func() {})
 	},
 }

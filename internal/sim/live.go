@@ -175,7 +175,8 @@ var rush = generator{
 		*s = course.Setting{
 			Nodes: 1 + r.IntN(7), Procs: 2 + r.IntN(8), Parts: 1, Capacity: 1, Weights: []uint64{1},
 			TTL: 8 * time.Second, Guard: 16 * time.Second, NodeTimeout: 200 * time.Millisecond,
-			Bootstrap: true, Clean: true, Eager: true, Tries: true, ShortHold: r.IntN(2) == 0, Residues: protocol.Residues,
+			Bootstrap: true, Clean: true, Eager: true, Tries: true,
+			ShortHold: r.IntN(2) == 0, Residues: protocol.Residues,
 			Delay: 100 * time.Microsecond, Jitter: time.Duration(1+r.IntN(20_000)) * time.Microsecond,
 			Hold: 50 * time.Millisecond, Think: time.Millisecond, Length: time.Second,
 		}

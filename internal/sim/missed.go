@@ -150,32 +150,34 @@ var powerless = generator{
 				}
 			})
 		}
-		w.Once(func() bool { return w.Decisions.Latest().Stamp.Epoch() > w.RNG.Uint64N(5) }, 4*w.Guard, w.Around(w.Guard/2), func() {
-			lost := files == 0 && slices.ContainsFunc(w.Nodes, w.Decisions.Retired) // nothing tells a client of before which set counts
-			for _, n := range w.Nodes {
-				n.Crash()
-				switch {
-				case files == 0:
-					n.Forget()
-				case files == 1:
-					n.Revert()
+		w.Once(func() bool { return w.Decisions.Latest().Stamp.Epoch() > w.RNG.Uint64N(5) },
+			4*w.Guard, w.Around(w.Guard/2), func() {
+				// Nothing tells a client of before which set counts.
+				lost := files == 0 && slices.ContainsFunc(w.Nodes, w.Decisions.Retired)
+				for _, n := range w.Nodes {
+					n.Crash()
+					switch {
+					case files == 0:
+						n.Forget()
+					case files == 1:
+						n.Revert()
+					}
+					if w.Decisions.Retired(n) {
+						n.Gone = true
+						continue
+					}
+					w.At(w.Around(w.NodeTimeout), n.Restart)
 				}
-				if w.Decisions.Retired(n) {
-					n.Gone = true
-					continue
+				for _, p := range w.Procs {
+					if w.RNG.IntN(2) == 0 || lost {
+						p.Crash()
+						w.At(w.Around(w.NodeTimeout), p.Restart)
+					}
 				}
-				w.At(w.Around(w.NodeTimeout), n.Restart)
-			}
-			for _, p := range w.Procs {
-				if w.RNG.IntN(2) == 0 || lost {
-					p.Crash()
-					w.At(w.Around(w.NodeTimeout), p.Restart)
+				w.Decisions.ForgetDecisions()
+				for i := range 4 {
+					w.At(time.Duration(i+2)*w.Guard, w.Operators.EmptyAhead)
 				}
-			}
-			w.Decisions.ForgetDecisions()
-			for i := range 4 {
-				w.At(time.Duration(i+2)*w.Guard, w.Operators.EmptyAhead)
-			}
-		})
+			})
 	},
 }

@@ -33,7 +33,8 @@ type outage struct {
 
 // newOutage has e hold and f wait.
 func newOutage(w *trial.Schedule) *outage {
-	o := &outage{w: w, old: slices.Clone(w.Nodes[:3]), next: w.Nodes[3:], e: w.Procs[0].Parts[0], f: w.Procs[1].Parts[0], operator: w.Procs[2]}
+	o := &outage{w: w, old: slices.Clone(w.Nodes[:3]), next: w.Nodes[3:], e: w.Procs[0].Parts[0],
+		f: w.Procs[1].Parts[0], operator: w.Procs[2]}
 	w.RNG.Shuffle(3, func(i, j int) { o.old[i], o.old[j] = o.old[j], o.old[i] })
 	w.Decisions.Assemble(true)
 	w.Then(w.NodeTimeout, func() { o.e.Acquire(false) })

@@ -27,7 +27,8 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 			for i := range 200 {
 				terms := protocol.Terms{ID: w.NewID(), Weight: w.Capacity, Capacity: w.Capacity, TTL: w.TTL}
 				n.Sent++
-				n.Model.Handle(n.Millis(w.Now), terms, "0", protocol.Request{Op: protocol.OpJoin, Ticket: world.Epoch + protocol.Ticket(64*i)})
+				n.Model.Handle(n.Millis(w.Now), terms,
+					"0", protocol.Request{Op: protocol.OpJoin, Ticket: world.Epoch + protocol.Ticket(64*i)})
 			}
 			w.Then(w.Delay, func() { f.Acquire(false) })
 			w.Then(w.TTL+w.TTL/2, func() {

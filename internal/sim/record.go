@@ -213,7 +213,8 @@ var stretched = generator{
 		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { w.Faults.Wipe(a, false) })
+		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout,
+			func() { w.Faults.Wipe(a, false) })
 		w.Once(a.Model.CaughtUp, w.Guard+3*w.TTL, 0, func() { p.Mend(b) })
 		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { b.Pause() })
 		w.Then(w.Around(w.TTL), func() {

@@ -48,7 +48,8 @@ func TestRounds(t *testing.T) {
 					total.Add(stats)
 				}
 				mean := float64(total.Rounds) / float64(total.Admissions)
-				t.Logf("%d nodes, %d missing: %2d joiners take %.2f rounds each (promised: %.1f with all nodes), %.1f requests to each node",
+				t.Logf("%d nodes, %d missing: %2d joiners take %.2f rounds each (promised: %.1f with all nodes), %.1f "+
+					"requests to each node",
 					nodes, missing, joiners, mean, promised[joiners], float64(total.Requests)/float64(total.Claims*nodes))
 				if missing == 0 && mean > promised[joiners]+0.1 {
 					t.Errorf("%d joiners on %d nodes: %.2f rounds, more than %.1f", joiners, nodes, mean, promised[joiners])

@@ -86,7 +86,8 @@ var starts = generator{
 	plan: func(w *trial.Schedule) {
 		o := newOutage(w)
 		p, leave := o.f.Proc, 1+w.RNG.IntN(2)
-		list := [][]*world.Node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...), o.old[2:]}[w.RNG.IntN(3)]
+		list := [][]*world.Node{o.old, append(slices.Clone(o.old[leave:]), o.next[:leave]...),
+			o.old[2:]}[w.RNG.IntN(3)]
 		w.Then(w.Around(w.NodeTimeout), func() {
 			o.e.Release()
 			o.operator.Exchange(w.Operators.Change(o.next[:leave], o.old[:leave]))
@@ -159,7 +160,8 @@ var returns = generator{
 				return []change.Goal{w.Operators.Change(o.next, nil), w.Operators.Change(nil, o.next)}
 			}
 			return []change.Goal{
-				w.Operators.Moves(o.old[0]), w.Operators.Change(o.next[:1], o.old[2:]), w.Operators.Change(o.old[2:], o.next[:1]),
+				w.Operators.Moves(o.old[0]), w.Operators.Change(o.next[:1], o.old[2:]),
+				w.Operators.Change(o.old[2:], o.next[:1]),
 			}
 		}
 		w.Then(w.Around(w.NodeTimeout), func() { o.operator.Exchange(x()...) })
@@ -279,7 +281,8 @@ var shorter = generator{
 			e.Proc.Cut(ns[2])
 			e.Acquire(false)
 		})
-		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout), func() { operator.Exchange(change.Goal{Shared: &less}) })
+		w.Once(world.Holds(e), w.TTL, w.Around(w.NodeTimeout),
+			func() { operator.Exchange(change.Goal{Shared: &less}) })
 		w.Once(operator.Follower.At(3), 4*w.Guard, w.Around(w.NodeTimeout), func() {
 			f.Proc.Cut(ns[1])
 			e.Proc.Cut(ns[0])

@@ -23,7 +23,8 @@ var (
 	seeds = flag.Int("seeds", defaultSeeds, "how many schedules to play")
 	seed  = flag.Uint64("seed", 1, "the first schedule; with -seeds=1 its trace is printed")
 	only  = flag.String("gen", "", "play this generator only")
-	into  = flag.String("into", "", "with -seeds=1: write the schedule as a trace into this file, such as testdata/found.txt")
+	into  = flag.String("into", "",
+		"with -seeds=1: write the schedule as a trace into this file, such as testdata/found.txt")
 )
 
 // mutation is what a mutant changes.

@@ -119,6 +119,7 @@ func (s *sum) end(t test, failed bool) {
 
 // reason is why a test was skipped: what it wrote before the line that says so.
 func reason(said []string) string {
-	said = slices.DeleteFunc(slices.Clone(said), func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "--- SKIP") })
+	said = slices.DeleteFunc(slices.Clone(said),
+		func(l string) bool { return strings.HasPrefix(strings.TrimSpace(l), "--- SKIP") })
 	return strings.TrimSpace(strings.Join(said, ""))
 }

@@ -44,8 +44,10 @@ func TestSum(t *testing.T) {
 	assert.False(t, s.report())
 	said := out.String()
 	for _, line := range []string{
-		"unformatted\n", "== lint FAILED in ", "a word of the stage\n", "FAILED: p TestBad/sub\ntwo holders\n", "FAILED: p TestBad\n",
-		"== empty passed in ", "\nskipped: p TestNot: a_test.go:7: no server\n", "\nfailed: p TestBad\n", "\nfailed stages: lint unit\n",
+		"unformatted\n", "== lint FAILED in ", "a word of the stage\n",
+		"FAILED: p TestBad/sub\ntwo holders\n", "FAILED: p TestBad\n",
+		"== empty passed in ", "\nskipped: p TestNot: a_test.go:7: no server\n", "\nfailed: p TestBad\n",
+		"\nfailed stages: lint unit\n",
 	} {
 		assert.Contains(t, said, line)
 	}
@@ -67,7 +69,8 @@ func TestSumOfWhatNeverEnds(t *testing.T) {
 END
 exit 1`)
 	assert.False(t, s.report())
-	for _, line := range []string{"FAILED: p TestHangs\npanic: test timed out\n", "undefined: x\n", "FAILED: q\n"} {
+	for _, line := range []string{"FAILED: p TestHangs\npanic: test timed out\n",
+		"undefined: x\n", "FAILED: q\n"} {
 		assert.Contains(t, out.String(), line)
 	}
 	assert.True(t, strings.HasSuffix(out.String(), "\n0 passed, 2 failed, 0 skipped\n"), out.String())
@@ -105,7 +108,8 @@ func TestProgress(t *testing.T) {
 	}
 	ticks <- time.Unix(101, 0)
 	assert.Equal(t, "   unit 1s: 0 passed", <-lines)
-	say(`{"Action":"start","Package":"x/core"}`, `{"Action":"start","Package":"x/mutex"}`, `{"Action":"pass","Package":"x/core","Test":"TestGood"}`)
+	say(`{"Action":"start","Package":"x/core"}`, `{"Action":"start","Package":"x/mutex"}`,
+		`{"Action":"pass","Package":"x/core","Test":"TestGood"}`)
 	line := ""
 	for !strings.Contains(line, "1 passed") { // the last events may still be on their way
 		ticks <- time.Unix(172, 0)

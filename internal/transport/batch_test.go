@@ -151,7 +151,8 @@ func TestBatchWithoutAnAnswer(t *testing.T) {
 		"return {1}":                            "no answer",
 	} {
 		l := open(t, c, transport.Config{Batch: newBatch(t, c, source)})
-		require.Eventually(t, func() bool { return batchFails(t, l, want) }, 20*time.Second, time.Millisecond, "the node answers faster than commands are appended")
+		require.Eventually(t, func() bool { return batchFails(t, l, want) }, 20*time.Second, time.Millisecond,
+			"the node answers faster than commands are appended")
 		require.NoError(t, shut(l))
 	}
 }

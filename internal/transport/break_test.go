@@ -25,7 +25,8 @@ func TestHungNode(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	var log events
-	l := open(t, node.Client(), log.config(transport.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
+	l := open(t, node.Client(),
+		log.config(transport.Config{Stall: time.Minute, MaxBytes: 64 << 20, MaxPending: 90_000}))
 	require.NoError(t, node.Stop())
 	payload := strings.Repeat("x", 100)
 	var calls []*call
@@ -130,14 +131,15 @@ func TestResetOfAWrappedConnection(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, func(*fakeConn, []string) string { return "+fine\r\n" })
 	var resets atomic.Int32
-	client := redis.NewClient(&redis.Options{Addr: f.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			return nil, err
-		}
-		tcp := lingering{nc.(*net.TCPConn), &resets}
-		return layered{nc, layered{nc, tcp}}, nil
-	}})
+	client := redis.NewClient(&redis.Options{Addr: f.addr,
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			tcp := lingering{nc.(*net.TCPConn), &resets}
+			return layered{nc, layered{nc, tcp}}, nil
+		}})
 	defer client.Close()
 	var log events
 	l := open(t, client, log.config(transport.Config{}))

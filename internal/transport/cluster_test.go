@@ -58,7 +58,10 @@ func TestFollowsTheSlot(t *testing.T) {
 			require.NoError(t, move.End(ctx))
 			_, err = kept.wait(t)
 			require.NoError(t, err)
-			eventually(t, "the other master", func() bool { s := state(); return s.Err == nil && s.Info.RunID != first })
+			eventually(t, "the other master", func() bool {
+				s := state()
+				return s.Err == nil && s.Info.RunID != first
+			})
 			assert.Equal(t, to.Addr(), state().Info.Addr)
 			v, err := do(t, l, "MGET", key, key+"1")
 			require.NoError(t, err)
@@ -92,13 +95,14 @@ func TestClusterThatIsDownWritesNoLines(t *testing.T) {
 	redis.SetLogger(&log)
 	defer logging.Enable()
 	var failed atomic.Int64
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-		if err != nil {
-			failed.Add(1)
-		}
-		return nc, err
-	}})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+			if err != nil {
+				failed.Add(1)
+			}
+			return nc, err
+		}})
 	defer client.Close()
 	l := open(t, client, transport.Config{Slot: "{t}", Stall: 100 * time.Millisecond})
 	require.NoError(t, l.State(time.Now()).Err)
@@ -167,13 +171,16 @@ func TestServersOptionsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := redistest.StartSharded(t, 1, false)
 	for want, set := range map[string]func(o *redis.Options){
-		"has a Limiter":    func(o *redis.Options) { o.Limiter = limiter{} },
-		"has an OnConnect": func(o *redis.Options) { o.OnConnect = func(context.Context, *redis.Conn) error { return nil } },
+		"has a Limiter": func(o *redis.Options) { o.Limiter = limiter{} },
+		"has an OnConnect": func(o *redis.Options) {
+			o.OnConnect = func(context.Context, *redis.Conn) error { return nil }
+		},
 	} {
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(), NewClient: func(o *redis.Options) *redis.Client {
-			set(o)
-			return redis.NewClient(o)
-		}})
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: s.Addrs(),
+			NewClient: func(o *redis.Options) *redis.Client {
+				set(o)
+				return redis.NewClient(o)
+			}})
 		l := open(t, client, transport.Config{Slot: "{t}", Stall: time.Second})
 		assert.ErrorContains(t, l.State(time.Now()).Err, want)
 		require.NoError(t, shut(l))

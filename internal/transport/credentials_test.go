@@ -23,7 +23,8 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	for want, client := range map[string]redis.UniversalClient{
 		"has a Limiter":    redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", Limiter: limiter{}}),
 		"has an OnConnect": redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", OnConnect: onConnect}),
-		"an OnConnect":     redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"}, OnConnect: onConnect}),
+		"an OnConnect": redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"127.0.0.1:1"},
+			OnConnect: onConnect}),
 	} {
 		_, err := transport.NewOrdered(client, whole(transport.Config{}))
 		assert.ErrorContains(t, err, want)
@@ -71,7 +72,8 @@ func TestCredentialsChange(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	for _, name := range []string{"one", "two"} {
-		require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", name, "on", ">"+name+"-1", "allkeys", "allchannels", "+@all").Err())
+		require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", name, "on", ">"+name+"-1", "allkeys",
+			"allchannels", "+@all").Err())
 	}
 	p := &provider{current: auth.NewBasicCredentials("one", "one-1")}
 	client := redis.NewClient(&redis.Options{Addr: node.Addr(), StreamingCredentialsProvider: p})
@@ -98,16 +100,18 @@ func TestPasswordChanges(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	set := func(password string) {
-		require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "app", "reset", "on", ">"+password, "allkeys", "allchannels", "+@all").Err())
+		require.NoError(t, node.Client().Do(t.Context(), "ACL", "SETUSER", "app", "reset", "on", ">"+password,
+			"allkeys", "allchannels", "+@all").Err())
 	}
 	set("first")
 	var mu sync.Mutex
 	password := "first"
-	client := redis.NewClient(&redis.Options{Addr: node.Addr(), CredentialsProviderContext: func(context.Context) (string, string, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return "app", password, nil
-	}})
+	client := redis.NewClient(&redis.Options{Addr: node.Addr(),
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return "app", password, nil
+		}})
 	defer client.Close()
 	var log events
 	l := open(t, client, log.config(transport.Config{Channel: "ch"}))

@@ -138,7 +138,8 @@ func (d *dialer) advise(err error) error {
 	_, answered := errors.AsType[resp.Error](err)
 	switch {
 	case strings.Contains(err.Error(), "remote error: tls: certificate required"):
-		return fmt.Errorf("%w: the server requires a client certificate: set TLSConfig.Certificates, or --tls-cert and --tls-key", err)
+		return fmt.Errorf("%w: the server requires a client certificate: set TLSConfig.Certificates, or "+
+			"--tls-cert and --tls-key", err)
 	case unresolved != nil && unresolved.IsNotFound:
 		return fmt.Errorf("the name %s does not resolve: %w", unresolved.Name, err)
 	case slow(err):
@@ -146,13 +147,15 @@ func (d *dialer) advise(err error) error {
 		if encrypted && !d.cfg.Unlisted && errors.Is(err, context.DeadlineExceeded) { // while dialing
 			err = fmt.Errorf("the port may not speak TLS (if so, use redis://): %w", err)
 		}
-		return fmt.Errorf("%w: %s; the next attempt will wait longer (WithNodeTimeout is %v)", err, why, d.cfg.NodeTimeout)
+		return fmt.Errorf("%w: %s; the next attempt will wait longer (WithNodeTimeout is %v)", err, why,
+			d.cfg.NodeTimeout)
 	case answered && d.provided() && badCredentials(err):
 		return fmt.Errorf("%w: %w", err, ErrCredentials)
 	case answered:
 		return err
 	case !encrypted && !d.cfg.Unlisted && (errors.Is(err, io.EOF) || op != nil && op.Op == "read"):
-		return fmt.Errorf("%w: if the port speaks TLS, use rediss://; if a proxy closes connections at HELLO, add ?protocol=2", err)
+		return fmt.Errorf("%w: if the port speaks TLS, use rediss://; if a proxy closes connections at HELLO, add "+
+			"?protocol=2", err)
 	}
 	return err
 }

@@ -73,7 +73,8 @@ func (d *dialer) aim(ctx context.Context) error {
 	client, err := d.slotMaster(ctx)
 	if err != nil {
 		if strings.Contains(err.Error(), "cluster support disabled") {
-			return fmt.Errorf("ask the cluster for the master of a slot: %w: the server is not a Redis Cluster; use redis://host:port or redis.NewClient", Safe(err, "CLUSTER SLOTS"))
+			return fmt.Errorf("ask the cluster for the master of a slot: %w: the server is not a Redis Cluster; use "+
+				"redis://host:port or redis.NewClient", Safe(err, "CLUSTER SLOTS"))
 		}
 		return fmt.Errorf("ask the cluster for the master of a slot: %w", Safe(err, "CLUSTER SLOTS"))
 	}

@@ -201,7 +201,8 @@ func (c *conn) identify() error {
 // are sent together with the login, so that a handshake takes one round trip if
 // Hello has nothing to send.
 var questions = [][]string{
-	{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"}, {"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
+	{"INFO", "server"}, {"INFO", "replication"}, {"INFO", "persistence"},
+	{"CONFIG", "GET", "appendfsync"}, {"INFO", "memory"},
 }
 
 // parse reads one section of INFO. It ignores unknown fields, which other kinds

@@ -263,7 +263,8 @@ func (c *fakeConn) serve() {
 		case strings.EqualFold(line, "ping"):
 			out = "+PONG\r\n"
 		case line == "INFO server":
-			out = string(bytes.TrimPrefix(resp.AppendCommand(nil, fmt.Sprintf("# Server\r\nrun_id:%s\r\n", c.f.runID.Load())), []byte("*1\r\n")))
+			out = string(bytes.TrimPrefix(resp.AppendCommand(nil,
+				fmt.Sprintf("# Server\r\nrun_id:%s\r\n", c.f.runID.Load())), []byte("*1\r\n")))
 		case strings.HasPrefix(line, "CLIENT SETNAME"):
 			out = "+OK\r\n"
 		case words[0] == "INFO", words[0] == "CONFIG":

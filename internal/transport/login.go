@@ -111,7 +111,8 @@ func (d *dialer) provided() bool {
 // user or password.
 func badCredentials(err error) bool {
 	refused, _ := errors.AsType[resp.Error](err)
-	return refused.Code() == "WRONGPASS" || refused.Code() == "NOAUTH" || strings.HasPrefix(string(refused), "ERR invalid password")
+	return refused.Code() == "WRONGPASS" || refused.Code() == "NOAUTH" ||
+		strings.HasPrefix(string(refused), "ERR invalid password")
 }
 
 // streamed asks a streaming provider for its current credentials. Later updates

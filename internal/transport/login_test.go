@@ -42,8 +42,10 @@ func (s *streaming) Subscribe(l auth.CredentialsListener) (auth.Credentials, aut
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, 1, redistest.WithPassword("secret")).Node(0)
-	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">apps", "allkeys", "allchannels", "+@all").Err())
-	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "nameless", "on", ">apps", "allkeys", "allchannels", "+@all", "-client|setname").Err())
+	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", ">apps", "allkeys",
+		"allchannels", "+@all").Err())
+	require.NoError(t, locked.Client().Do(t.Context(), "ACL", "SETUSER", "nameless", "on", ">apps", "allkeys",
+		"allchannels", "+@all", "-client|setname").Err())
 	opened := redistest.Start(t, 1).Node(0)
 	stream := &streaming{user: "app", password: "apps"}
 	noisy := &streaming{user: "app", password: "apps", noisy: true}
@@ -52,20 +54,34 @@ func TestLogin(t *testing.T) {
 		open bool   // the server asks for no password
 		want string // the user, or the error
 	}{
-		"password":                  {set: func(o *redis.Options) { o.Password = "secret" }, want: "default"},
-		"user and password":         {set: func(o *redis.Options) { o.Username, o.Password = "app", "apps" }, want: "app"},
-		"none":                      {set: func(*redis.Options) {}, want: "NOAUTH"},
-		"wrong":                     {set: func(o *redis.Options) { o.Password = "wrong" }, want: "WRONGPASS"},
-		"none needed":               {set: func(*redis.Options) {}, open: true, want: "default"},
-		"one that is not needed":    {set: func(o *redis.Options) { o.Password = "x" }, open: true, want: "default"},
-		"a user that is not needed": {set: func(o *redis.Options) { o.Username, o.Password = "default", "x" }, open: true, want: "default"},
-		"no name":                   {set: func(o *redis.Options) { o.Username, o.Password, o.ClientName = "app", "apps", "" }, want: "app"},
-		"one that may set no name":  {set: func(o *redis.Options) { o.Username, o.Password = "nameless", "apps" }, want: "nameless"},
-		"provider":                  {set: func(o *redis.Options) { o.CredentialsProvider = func() (string, string) { return "app", "apps" } }, want: "app"},
-		"streaming":                 {set: func(o *redis.Options) { o.StreamingCredentialsProvider, o.Password = noisy, "wrong" }, want: "app"},
-		"streaming that fails":      {set: func(o *redis.Options) { o.StreamingCredentialsProvider = &streaming{err: errors.New("no token")} }, want: "no token"},
-		"database out of range":     {set: func(o *redis.Options) { o.Password, o.DB = "secret", 99 }, want: "ERR DB index is out of range"},
-		"a name that cannot be":     {set: func(o *redis.Options) { o.Password, o.ClientName = "secret", "a b" }, want: "ERR Client names cannot contain"},
+		"password": {set: func(o *redis.Options) { o.Password = "secret" }, want: "default"},
+		"user and password": {set: func(o *redis.Options) { o.Username, o.Password = "app", "apps" },
+			want: "app"},
+		"none":        {set: func(*redis.Options) {}, want: "NOAUTH"},
+		"wrong":       {set: func(o *redis.Options) { o.Password = "wrong" }, want: "WRONGPASS"},
+		"none needed": {set: func(*redis.Options) {}, open: true, want: "default"},
+		"one that is not needed": {set: func(o *redis.Options) { o.Password = "x" }, open: true,
+			want: "default"},
+		"a user that is not needed": {set: func(o *redis.Options) { o.Username, o.Password = "default", "x" },
+			open: true, want: "default"},
+		"no name": {set: func(o *redis.Options) {
+			o.Username, o.Password, o.ClientName = "app", "apps", ""
+		}, want: "app"},
+		"one that may set no name": {set: func(o *redis.Options) { o.Username, o.Password = "nameless", "apps" },
+			want: "nameless"},
+		"provider": {set: func(o *redis.Options) {
+			o.CredentialsProvider = func() (string, string) { return "app", "apps" }
+		}, want: "app"},
+		"streaming": {set: func(o *redis.Options) {
+			o.StreamingCredentialsProvider, o.Password = noisy, "wrong"
+		}, want: "app"},
+		"streaming that fails": {set: func(o *redis.Options) {
+			o.StreamingCredentialsProvider = &streaming{err: errors.New("no token")}
+		}, want: "no token"},
+		"database out of range": {set: func(o *redis.Options) { o.Password, o.DB = "secret", 99 },
+			want: "ERR DB index is out of range"},
+		"a name that cannot be": {set: func(o *redis.Options) { o.Password, o.ClientName = "secret", "a b" },
+			want: "ERR Client names cannot contain"},
 		"provider, one with context": {set: func(o *redis.Options) {
 			o.CredentialsProvider = func() (string, string) { return "", "wrong" }
 			o.CredentialsProviderContext = func(ctx context.Context) (string, string, error) {

@@ -86,8 +86,11 @@ func TestErrorsOfTheNode(t *testing.T) {
 	bad := open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) {
 		return []transport.Command{newCall("LPUSH", "k", "v"), newCall("SET", "later", "v")}, nil
 	}})
-	assert.ErrorContains(t, bad.State(time.Now()).Err, "WRONGTYPE", "a refused first command fails the connection")
-	bad = open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) { return nil, errors.New("not this one") }})
+	assert.ErrorContains(t, bad.State(time.Now()).Err, "WRONGTYPE",
+		"a refused first command fails the connection")
+	bad = open(t, node.Client(), transport.Config{Hello: func(transport.Info) ([]transport.Command, error) {
+		return nil, errors.New("not this one")
+	}})
 	assert.ErrorContains(t, bad.State(time.Now()).Err, "not this one")
 }
 
@@ -271,10 +274,11 @@ func TestWriterGathersForANodeFarAway(t *testing.T) {
 	defer far.Close()
 	far.Impose(proxy.Both, proxy.Any, proxy.Fault{Delay: 50 * time.Millisecond})
 	var writes atomic.Int64
-	client := redis.NewClient(&redis.Options{Addr: far.Addr(), Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
-		nc, err := net.Dial(network, addr)
-		return written{nc, &writes}, err
-	}})
+	client := redis.NewClient(&redis.Options{Addr: far.Addr(),
+		Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
+			nc, err := net.Dial(network, addr)
+			return written{nc, &writes}, err
+		}})
 	defer client.Close()
 	l := open(t, client, transport.Config{})
 	_, err = do(t, l, "PING") // measures the way

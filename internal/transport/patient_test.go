@@ -199,13 +199,14 @@ func TestPatientAttemptWithTheOnlyConnection(t *testing.T) {
 			t.Parallel()
 			f := newFake(t, func(*fakeConn, []string) string { return ":1\r\n" })
 			var taken atomic.Bool
-			client := redis.NewClient(&redis.Options{Addr: f.addr, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if taken.Swap(true) {
-					return refuse()
-				}
-				nc, err := new(net.Dialer).DialContext(ctx, network, addr)
-				return &late{nc, 3 * stall / 2, sync.OnceFunc(func() { taken.Store(false) })}, err
-			}})
+			client := redis.NewClient(&redis.Options{Addr: f.addr,
+				Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+					if taken.Swap(true) {
+						return refuse()
+					}
+					nc, err := new(net.Dialer).DialContext(ctx, network, addr)
+					return &late{nc, 3 * stall / 2, sync.OnceFunc(func() { taken.Store(false) })}, err
+				}})
 			t.Cleanup(func() { client.Close() })
 			var log events
 			l, err := transport.NewOrdered(client, whole(log.config(transport.Config{Stall: stall})))

@@ -121,7 +121,8 @@ func connections(t *testing.T, admin *redis.Client, name string) int {
 // The link follows when another server takes the place of the first.
 func TestOneConnection(t *testing.T) {
 	t.Parallel()
-	modern, old := redistest.Start(t, 1).Node(0), redistest.Start(t, 1, redistest.WithArgs("--rename-command", "HELLO", "")).Node(0)
+	modern, old := redistest.Start(t, 1).Node(0),
+		redistest.Start(t, 1, redistest.WithArgs("--rename-command", "HELLO", "")).Node(0)
 	var at atomic.Value
 	for name, c := range map[string]struct {
 		protocol int
@@ -131,9 +132,10 @@ func TestOneConnection(t *testing.T) {
 		"as it can be": {3, map[*redistest.Server]int{modern: 1, old: 2}},
 	} {
 		name = strings.ReplaceAll(name, " ", "-")
-		client := redis.NewClient(&redis.Options{ClientName: name, Protocol: c.protocol, Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, at.Load().(*redistest.Server).Addr())
-		}})
+		client := redis.NewClient(&redis.Options{ClientName: name, Protocol: c.protocol,
+			Dialer: func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, at.Load().(*redistest.Server).Addr())
+			}})
 		t.Cleanup(func() { client.Close() })
 		at.Store(modern)
 		var log events
@@ -145,7 +147,8 @@ func TestOneConnection(t *testing.T) {
 				eventually(t, "up", func() bool { return log.count("up") > ups })
 			}
 			eventually(t, "subscribed", func() bool {
-				return log.count("subscribed") > log.count("push down") && connections(t, node.Client(), name) == c.want[node]
+				return log.count("subscribed") > log.count("push down") &&
+					connections(t, node.Client(), name) == c.want[node]
 			})
 			pushed := log.count("push x")
 			require.NoError(t, node.Client().Publish(t.Context(), name, "x").Err())
@@ -215,7 +218,8 @@ func TestPushesAmongAnswers(t *testing.T) {
 	})
 	var calls []*call
 	for i := range 1000 {
-		own := newCall("EVAL", "redis.call('PUBLISH', 'ch', ARGV[1]) local r = {ARGV[1], {false, true, 7}} redis.call('PUBLISH', 'ch', 'after') return r", "0", fmt.Sprint(i))
+		own := newCall("EVAL", "redis.call('PUBLISH', 'ch', ARGV[1]) local r = {ARGV[1], {false, true, 7}} "+
+			"redis.call('PUBLISH', 'ch', 'after') return r", "0", fmt.Sprint(i))
 		calls = append(calls, own, newCall("HELLO"), newCall("ECHO", fmt.Sprint(i)))
 	}
 	for _, c := range calls {
@@ -310,9 +314,11 @@ func TestPushAllowedLater(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, 1).Node(0)
 	admin := node.Client()
-	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*", "+@all", "resetchannels").Err())
+	require.NoError(t, admin.Do(t.Context(), "ACL", "SETUSER", "app", "on", ">secret", "~*",
+		"+@all", "resetchannels").Err())
 	for _, protocol := range []int{2, 3} {
-		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "app", Password: "secret", Protocol: protocol})
+		client := redis.NewClient(&redis.Options{Addr: node.Addr(), Username: "app",
+			Password: "secret", Protocol: protocol})
 		defer client.Close()
 		var log events
 		l := open(t, client, log.config(transport.Config{Channel: "ch"}))

@@ -271,10 +271,11 @@ func (deaf) SetReadDeadline(time.Time) error  { return nil }
 func TestNoCallerReadsWhatIsNoSocket(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, 1).Node(0)
-	client := redis.NewClient(&redis.Options{Addr: n.Addr(), Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
-		nc, err := net.Dial(network, addr)
-		return deaf{nc}, err
-	}})
+	client := redis.NewClient(&redis.Options{Addr: n.Addr(),
+		Dialer: func(_ context.Context, network, addr string) (net.Conn, error) {
+			nc, err := net.Dial(network, addr)
+			return deaf{nc}, err
+		}})
 	defer client.Close()
 	l := open(t, client, transport.Config{})
 	for range 100 {

@@ -21,7 +21,8 @@ var harmless = []string{
 	"WRONGPASS invalid username-password pair or user is disabled.",
 	"ERR invalid password",
 	"ERR Client sent AUTH, but no password is set",
-	"ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
+	"ERR AUTH <password> called without any password configured for the default user. Are you sure your " +
+		"configuration is correct?",
 	"ERR wrong number of arguments for 'auth' command",
 	"NOAUTH Authentication required.",
 	"NOAUTH HELLO must be called with the client already authenticated",
@@ -44,7 +45,8 @@ var withText = map[string]string{
 }
 
 // codes are further codes that servers return.
-var codes = []string{"ERR", "WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "LOADING", "BUSY", "MASTERDOWN", "READONLY", "OOM", "MISCONF", "CLUSTERDOWN", "MOVED", "NOREPLICAS", "TRYAGAIN", "NOPROTO", "UNKILLABLE"}
+var codes = []string{"ERR", "WRONGPASS", "NOAUTH", "NOPERM", "DENIED", "LOADING", "BUSY", "MASTERDOWN",
+	"READONLY", "OOM", "MISCONF", "CLUSTERDOWN", "MOVED", "NOREPLICAS", "TRYAGAIN", "NOPROTO", "UNKILLABLE"}
 
 // SafeRefusal returns what may be passed on of the answer to a login command.
 // command is the command's first word.
@@ -55,7 +57,8 @@ func SafeRefusal(answer resp.Error, command string) resp.Error {
 		}
 	}
 	code := answer.Code()
-	if text := withText[code]; text != "" && (code == "NOPERM" || strings.HasPrefix(string(answer), "ERR unknown command")) {
+	if text := withText[code]; text != "" &&
+		(code == "NOPERM" || strings.HasPrefix(string(answer), "ERR unknown command")) {
 		return resp.Error(code + " " + text + "'" + command + "'")
 	}
 	for _, known := range codes {

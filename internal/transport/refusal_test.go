@@ -40,7 +40,8 @@ func TestAnswersThatQuoteThePassword(t *testing.T) {
 			for _, client := range []redis.UniversalClient{
 				redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "s3cret"}),
 				redis.NewClient(&redis.Options{Addr: addr, Username: "app", Password: "s3cret", Protocol: 2}),
-				transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{addr}, SentinelUsername: "app", SentinelPassword: "s3cret"}),
+				transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{addr},
+					SentinelUsername: "app", SentinelPassword: "s3cret"}),
 			} {
 				l := open(t, client, transport.Config{Stall: 5 * time.Second})
 				err := l.State(time.Now()).Err
@@ -56,8 +57,11 @@ func TestAnswersThatQuoteThePassword(t *testing.T) {
 // A cluster's client logs in by itself.
 func TestClusterThatQuotesThePassword(t *testing.T) {
 	t.Parallel()
-	addr := redistest.Answer(t, func([]string) string { return "-ERR no such command: 'AUTH' 'app' 's3cret'\r\n" })
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr}, Username: "app", Password: "s3cret"})
+	addr := redistest.Answer(t, func([]string) string {
+		return "-ERR no such command: 'AUTH' 'app' 's3cret'\r\n"
+	})
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{addr},
+		Username: "app", Password: "s3cret"})
 	defer client.Close()
 	l := open(t, client, transport.Config{Slot: "{t}", Stall: 5 * time.Second})
 	err := l.State(time.Now()).Err

@@ -253,7 +253,8 @@ func (l *Ordered) connect(ctx context.Context, timeout time.Duration) (*conn, er
 	}
 	o, err := l.dialer.open(ctx, timeout)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", l.dialer.name(), l.dialer.advise(cmp.Or(context.Cause(ctx), err)))
+		return nil, fmt.Errorf("connect to %s: %w", l.dialer.name(),
+			l.dialer.advise(cmp.Or(context.Cause(ctx), err)))
 	}
 	nc := o.nc
 	step.Conn = nc

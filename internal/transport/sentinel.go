@@ -59,8 +59,9 @@ func NewSentinelClient(o *redis.FailoverOptions) *SentinelClient {
 		Username: o.Username, Password: o.Password, CredentialsProvider: o.CredentialsProvider,
 		CredentialsProviderContext:   o.CredentialsProviderContext,
 		StreamingCredentialsProvider: o.StreamingCredentialsProvider,
-		DB:                           o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
-		DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
+		DB:                           o.DB, TLSConfig: o.TLSConfig, MaxRetries: o.MaxRetries,
+		DialerRetries: o.DialerRetries,
+		DialTimeout:   o.DialTimeout, ReadTimeout: o.ReadTimeout, WriteTimeout: o.WriteTimeout,
 		// As in go-redis's own client of a Sentinel set.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})}

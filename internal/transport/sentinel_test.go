@@ -56,7 +56,8 @@ func (g *guards) tell(say string, which ...int) {
 }
 
 func (g *guards) client(protocol int) *transport.SentinelClient {
-	return transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: g.addrs, Protocol: protocol})
+	return transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m",
+		SentinelAddrs: g.addrs, Protocol: protocol})
 }
 
 // A connection follows the master that a majority of the Sentinels names, also
@@ -158,8 +159,10 @@ func TestSentinelListedTwice(t *testing.T) {
 		_, port, err := net.SplitHostPort(g.addrs[0])
 		require.NoError(t, err)
 		list := []string{g.addrs[1], c.spellings[0] + ":" + port, c.spellings[1] + ":" + port}
-		client := transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: list, Dialer: c.dialer, DialerRetries: 1})
-		require.ErrorContains(t, client.Ping(t.Context()).Err(), "so it counts once: list each Sentinel once", c.spellings)
+		client := transport.NewSentinelClient(&redis.FailoverOptions{MasterName: "m", SentinelAddrs: list,
+			Dialer: c.dialer, DialerRetries: 1})
+		require.ErrorContains(t, client.Ping(t.Context()).Err(),
+			"so it counts once: list each Sentinel once", c.spellings)
 		assert.NoError(t, client.Close())
 	}
 	assert.Zero(t, contacts.Load())
@@ -202,7 +205,8 @@ func TestNamesOfSentinelSets(t *testing.T) {
 		{"redis.internal", "s1:26379", "redis.internal"},
 		{"redis.internal", "evil:6379", "redis.internal"},
 	} {
-		o := &redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s1:26379", "s2:26379"}, TLSConfig: &tls.Config{ServerName: c.given}}
+		o := &redis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s1:26379", "s2:26379"},
+			TLSConfig: &tls.Config{ServerName: c.given}}
 		assert.Equal(t, c.want, transport.CertificateName(o, c.addr), "%+v", c)
 		assert.Equal(t, c.given, o.TLSConfig.ServerName)
 	}

@@ -97,7 +97,8 @@ func TestTransports(t *testing.T) {
 	t.Parallel()
 	for name, build := range rigs {
 		for what, test := range map[string]func(t *testing.T, r rig){
-			"order": keepsOrder, "push": delivers, "break": breaksOnce, "close": closes, "room": hasRoom, "room after a break": hasRoomAfterABreak,
+			"order": keepsOrder, "push": delivers, "break": breaksOnce, "close": closes, "room": hasRoom,
+			"room after a break": hasRoomAfterABreak,
 		} {
 			t.Run(name+"/"+what, func(t *testing.T) {
 				t.Parallel()
@@ -249,7 +250,8 @@ func closes(t *testing.T, r rig) {
 // reserve. Room is called when there is room again.
 func hasRoom(t *testing.T, r rig) {
 	room := make(chan struct{}, 1000)
-	l := r.connected(t, transport.Config{Room: func() { room <- struct{}{} }, Stall: time.Minute}) // on a busy machine it takes a while
+	// On a busy machine it takes a while.
+	l := r.connected(t, transport.Config{Room: func() { room <- struct{}{} }, Stall: time.Minute})
 	r.freeze()
 	defer r.thaw()
 	var taken []*call

@@ -60,9 +60,11 @@ func TestTLS(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Zero(t, node.Client().Exists(t.Context(), "claim").Val())
 
-	otherServer := redis.NewClient(&redis.Options{Addr: addr, TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
+	otherServer := redis.NewClient(&redis.Options{Addr: addr,
+		TLSConfig: &tls.Config{RootCAs: x509.NewCertPool()}})
 	defer otherServer.Close()
-	assert.ErrorContains(t, open(t, otherServer, transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
+	assert.ErrorContains(t, open(t, otherServer,
+		transport.Config{Stall: 10 * time.Second}).State(time.Now()).Err, "certificate")
 }
 
 // Where the server or the client alone speaks TLS, the error says so.
@@ -72,7 +74,8 @@ func TestTLSOnOneSide(t *testing.T) {
 	node, addr := withTLS(t, cert, key)
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	require.NoError(t, err)
-	proxy, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}}) // it answers with an alert
+	// It answers with an alert.
+	proxy, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
 	require.NoError(t, err)
 	defer proxy.Close()
 	go func() {
@@ -93,7 +96,8 @@ func TestTLSOnOneSide(t *testing.T) {
 	}{
 		{addr, nil, 10 * time.Second, "if the port speaks TLS, use rediss://"},
 		{proxy.Addr().String(), nil, 10 * time.Second, "if the port speaks TLS, use rediss://"},
-		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond, "the port may not speak TLS (if so, use redis://): "},
+		{node.Addr(), &tls.Config{RootCAs: pool}, 100 * time.Millisecond,
+			"the port may not speak TLS (if so, use redis://): "},
 	} {
 		client := redis.NewClient(&redis.Options{Addr: in.addr, TLSConfig: in.tls})
 		defer client.Close()
@@ -118,20 +122,22 @@ func TestCertificateIsWanted(t *testing.T) {
 			if err != nil {
 				return
 			}
-			server := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAnyClientCert})
+			server := tls.Server(nc, &tls.Config{Certificates: []tls.Certificate{pair},
+				ClientAuth: tls.RequireAnyClientCert})
 			_ = server.Handshake()
 			_ = nc.(*net.TCPConn).SetLinger(0) // what the client writes from here on is answered by a reset
 			_ = nc.Close()
 			ended <- struct{}{}
 		}
 	}()
-	client := redis.NewClient(&redis.Options{Addr: ln.Addr().String(), Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-		nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool}}).DialContext(ctx, network, addr)
-		if err == nil {
-			<-ended
-		}
-		return nc, err
-	}})
+	client := redis.NewClient(&redis.Options{Addr: ln.Addr().String(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			nc, err := (&tls.Dialer{Config: &tls.Config{RootCAs: pool}}).DialContext(ctx, network, addr)
+			if err == nil {
+				<-ended
+			}
+			return nc, err
+		}})
 	defer client.Close()
 	l := open(t, client, transport.Config{Stall: 10 * time.Second})
 	assert.ErrorContains(t, l.State(time.Now()).Err, "--tls-cert")
@@ -155,8 +161,10 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	pool.AddCert(cert)
 	dir := t.TempDir()
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
+	require.NoError(t, os.WriteFile(certFile,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile,
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600))
 	return certFile, keyFile, pool
 }
 
@@ -165,7 +173,8 @@ func selfSigned(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 func skipWithoutTLS(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	out, _ := exec.CommandContext(ctx, redistest.Binary, "--tls-port", "1", "--port", "0", "--dir", t.TempDir()).CombinedOutput()
+	out, _ := exec.CommandContext(ctx, redistest.Binary, "--tls-port", "1", "--port",
+		"0", "--dir", t.TempDir()).CombinedOutput()
 	if !strings.Contains(string(out), "tls-cert-file") {
 		t.Skip("redis-server is missing, or built without TLS")
 	}

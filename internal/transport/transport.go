@@ -232,9 +232,10 @@ var (
 // Causes of a connection's end, or of a refusal, that are our own decision.
 // Replies see them wrapped in one of the errors above.
 var (
-	errStalled     = errors.New("no answer for too long")
-	errOverflow    = errors.New("too many unanswered commands")
-	errUnasked     = errors.New("an answer that no command asked for: the server is not Redis, or a proxy mixes up connections")
+	errStalled  = errors.New("no answer for too long")
+	errOverflow = errors.New("too many unanswered commands")
+	errUnasked  = errors.New("an answer that no command asked for: the server is not Redis, or a proxy " +
+		"mixes up connections")
 	errMisplaced   = errors.New("an answer to a different command: a proxy may send answers out of order")
 	errMoved       = errors.New("there is a new master")
 	errConnecting  = errors.New("still connecting")

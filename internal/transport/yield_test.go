@@ -15,7 +15,8 @@ func TestYieldBackoff(t *testing.T) {
 	now := time.Now()
 	y.took(now, shortTurn)
 	assert.True(t, y.not.IsZero(), "the next time, too")
-	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600} { // tenths of a second
+	// Tenths of a second.
+	for _, pause := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600} {
 		y.took(now, 240*time.Millisecond)
 		assert.Equal(t, now.Add(240*time.Millisecond+pause*time.Second/10), y.not)
 		now = y.not

@@ -31,7 +31,8 @@ func (l Ledger) Migrate(ctx context.Context) error {
 
 // Open returns the orders without an invoice.
 func (l Ledger) Open(ctx context.Context) (orders []string, err error) {
-	rows, err := l.DB.QueryContext(ctx, `SELECT id FROM orders WHERE id NOT IN (SELECT order_id FROM invoices) ORDER BY id`)
+	rows, err := l.DB.QueryContext(ctx,
+		`SELECT id FROM orders WHERE id NOT IN (SELECT order_id FROM invoices) ORDER BY id`)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func (l Ledger) fenced(ctx context.Context, fence string, token uint64, statemen
 		return err
 	}
 	defer func() { _ = tx.Rollback() }() // nothing after Commit
-	res, err := tx.ExecContext(ctx, `UPDATE fences SET token = $1 WHERE name = $2 AND token <= $1`, int64(token), fence)
+	res, err := tx.ExecContext(ctx, `UPDATE fences SET token = $1 WHERE name = $2 AND token <= $1`, int64(token),
+		fence)
 	if err != nil {
 		return err
 	}

@@ -41,6 +41,8 @@ func TestLedger(t *testing.T) {
 	require.ErrorIs(t, l.Report(ctx, day, 5), ledger.ErrFenced)
 
 	var last, count, reported int
-	require.NoError(t, db.QueryRow(`SELECT max(number), count(*), (SELECT invoices FROM reports) FROM invoices`).Scan(&last, &count, &reported))
+	require.NoError(t,
+		db.QueryRow(`SELECT max(number), count(*), (SELECT invoices FROM reports) FROM invoices`).Scan(&last,
+			&count, &reported))
 	assert.Equal(t, []int{3, 3, 3}, []int{last, count, reported}, "numbers without gaps")
 }

@@ -16,7 +16,8 @@ import (
 )
 
 func TestSQLite(t *testing.T) {
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:"+filepath.Join(t.TempDir(), "db")+"?_pragma=busy_timeout(20000)&_pragma=journal_mode(WAL)")
 	require.NoError(t, err)
 	defer db.Close()
 	suite.SQL(t, suite.Database{

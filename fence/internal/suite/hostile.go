@@ -59,7 +59,8 @@ func (h *hostile) run(check checker) {
 	writing.Wait()
 	cancel()
 	watching.Wait()
-	h.Logf("%d wrote, %d refused, %d to run again, %d violations", h.wrote.Load(), h.refused.Load(), h.failed.Load(), len(h.found))
+	h.Logf("%d wrote, %d refused, %d to run again, %d violations", h.wrote.Load(), h.refused.Load(),
+		h.failed.Load(), len(h.found))
 }
 
 // write is one transaction.
@@ -86,7 +87,8 @@ func (h *hostile) write(check checker, token uint64) error {
 		h.report("token %d was let in after %d was committed", token, before)
 	}
 	pause()
-	if _, err := tx.Exec(fmt.Sprintf("UPDATE written SET token = %d WHERE name = %s", token, quote(h.name))); err != nil {
+	if _, err := tx.Exec(fmt.Sprintf("UPDATE written SET token = %d WHERE name = %s",
+		token, quote(h.name))); err != nil {
 		return h.unless(err)
 	}
 	pause()

@@ -40,7 +40,8 @@ func SQL(t *testing.T, d Database) {
 		_, err := d.ExecContext(t.Context(), d.Schema())
 		require.NoError(t, err)
 	}
-	_, err := d.ExecContext(t.Context(), "CREATE TABLE written (name VARCHAR(99) PRIMARY KEY, token BIGINT NOT NULL)")
+	_, err := d.ExecContext(t.Context(),
+		"CREATE TABLE written (name VARCHAR(99) PRIMARY KEY, token BIGINT NOT NULL)")
 	require.NoError(t, err)
 
 	t.Run("tokens", func(t *testing.T) { testTokens(t, d) })
@@ -122,7 +123,8 @@ func testTokens(t *testing.T, d Database) {
 			continue
 		}
 		require.ErrorIs(t, err, fence.ErrStale, "%q %d", step.name, step.token)
-		require.ErrorContains(t, err, fmt.Sprintf("fence %q: token %d is stale, a later holder with token %d", step.name, step.token, step.highest))
+		require.ErrorContains(t, err, fmt.Sprintf("fence %q: token %d is stale, a later holder with token %d",
+			step.name, step.token, step.highest))
 	}
 
 	// What is rolled back was not there.

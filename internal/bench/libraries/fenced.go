@@ -66,7 +66,8 @@ type fencedMutex struct {
 
 func (m *fencedMutex) Lock(context.Context) error {
 	m.token = strconv.FormatInt(time.Now().UnixMicro(), 10)
-	m.out = resp.AppendCommand(m.out[:0], "EVALSHA", m.f.lock, "3", m.name, m.state, "fenced:marker", m.id, m.f.ttl, m.token, m.f.kept)
+	m.out = resp.AppendCommand(m.out[:0], "EVALSHA", m.f.lock, "3", m.name, m.state, "fenced:marker",
+		m.id, m.f.ttl, m.token, m.f.kept)
 	return m.f.ask(m.out)
 }
 

@@ -102,7 +102,8 @@ type bsmMutex struct {
 }
 
 func (m *bsmMutex) Lock(ctx context.Context) (err error) {
-	m.held, err = m.c.Obtain(ctx, m.name, TTL, &redislock.Options{RetryStrategy: redislock.LinearBackoff(bsmPoll)})
+	m.held, err = m.c.Obtain(ctx, m.name, TTL,
+		&redislock.Options{RetryStrategy: redislock.LinearBackoff(bsmPoll)})
 	return err
 }
 

@@ -41,7 +41,8 @@ func Connect(ctx context.Context, n servers.Nodes, opts ...quorate.Option) (*quo
 
 // ConnectTo is Connect for nodes with these URLs.
 func ConnectTo(ctx context.Context, urls []string, opts ...quorate.Option) (*quorate.Quorum, error) {
-	opts = append([]quorate.Option{quorate.WithTTL(TTL), quorate.WithLogger(slog.New(slog.DiscardHandler))}, opts...)
+	opts = append([]quorate.Option{quorate.WithTTL(TTL), quorate.WithLogger(slog.New(slog.DiscardHandler))},
+		opts...)
 	q, err := quorate.Connect(ctx, urls, opts...)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,8 @@ type redsyncClient struct {
 func openRedsync(failFast bool) func(context.Context, servers.Nodes) (Client, error) {
 	return func(_ context.Context, n servers.Nodes) (Client, error) {
 		r := &redsyncClient{failFast: failFast, clients: lo.Map(n.Ways, newRedis)}
-		r.rs = redsync.New(lo.Map(r.clients, func(c *redis.Client, _ int) redsyncredis.Pool { return goredis.NewPool(c) })...)
+		r.rs = redsync.New(lo.Map(r.clients,
+			func(c *redis.Client, _ int) redsyncredis.Pool { return goredis.NewPool(c) })...)
 		return r, nil
 	}
 }

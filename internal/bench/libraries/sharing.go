@@ -24,7 +24,8 @@ type readers struct {
 	m     *rwmutex.RWMutex
 }
 
-func openReaders(async bool, opts ...quorate.LockOption) func(context.Context, servers.Nodes) (Client, error) {
+func openReaders(async bool, opts ...quorate.LockOption) func(context.Context,
+	servers.Nodes) (Client, error) {
 	return func(ctx context.Context, n servers.Nodes) (Client, error) {
 		q, err := Connect(ctx, n)
 		if err != nil {

@@ -34,7 +34,8 @@ func (e *ends) add(name string, at plotter.XY, colour color.Color) {
 
 func nameStyle(colour color.Color) text.Style {
 	return text.Style{
-		Color: colour, Font: font.From(plot.DefaultFont, 13), YAlign: text.YCenter, Handler: plot.DefaultTextHandler,
+		Color: colour, Font: font.From(plot.DefaultFont, 13), YAlign: text.YCenter,
+		Handler: plot.DefaultTextHandler,
 	}
 }
 
@@ -44,7 +45,8 @@ func (e *ends) GlyphBoxes(p *plot.Plot) []plot.GlyphBox {
 	for _, one := range e.all {
 		width := nameStyle(one.colour).Width(one.name)
 		boxes = append(boxes, plot.GlyphBox{
-			X: p.X.Norm(one.at.X), Y: p.Y.Norm(one.at.Y), Rectangle: vg.Rectangle{Max: vg.Point{X: nameGap + width + 6}},
+			X: p.X.Norm(one.at.X), Y: p.Y.Norm(one.at.Y),
+			Rectangle: vg.Rectangle{Max: vg.Point{X: nameGap + width + 6}},
 		})
 	}
 	return boxes
@@ -72,7 +74,8 @@ func (e *ends) Plot(c draw.Canvas, p *plot.Plot) {
 		r := rows[i]
 		name := vg.Point{X: r.from.X + nameGap, Y: y}
 		if moved := y - r.y; moved > 2 || moved < -2 {
-			c.StrokeLine2(draw.LineStyle{Color: r.colour, Width: vg.Points(0.6)}, r.from.X+4, r.from.Y, name.X-1, name.Y)
+			c.StrokeLine2(draw.LineStyle{Color: r.colour, Width: vg.Points(0.6)},
+				r.from.X+4, r.from.Y, name.X-1, name.Y)
 		}
 		c.FillText(nameStyle(r.colour), name, r.name)
 	}

@@ -48,7 +48,8 @@ const (
 
 var kinds = []struct{ kind, prefix string }{
 	{libraryCode, "github.com/quorate/quorate/"},
-	{systemCode, "net."}, {systemCode, "internal/poll."}, {systemCode, "syscall."}, {systemCode, "internal/syscall/"},
+	{systemCode, "net."}, {systemCode, "internal/poll."}, {systemCode, "syscall."},
+	{systemCode, "internal/syscall/"},
 	{systemCode, "internal/runtime/syscall"}, {systemCode, "runtime.futex"},
 	{runtimeCode, "runtime."}, {runtimeCode, "internal/runtime/"}, {runtimeCode, "runtime/"},
 }

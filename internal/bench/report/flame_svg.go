@@ -66,11 +66,14 @@ func drawFlame(title string, frames []Frame, t theme) []byte {
 	}
 	height := flameHead + rows*flameRow
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d"`+
-		` font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace" font-size="11" fill="%s">`+"\n", flameWidth, height, hex(t.text))
-	fmt.Fprintf(&out, `<text x="0" y="18" font-size="15">%s: the client's processor time, %d samples</text>`+"\n", escaped(title), frames[0].samples)
+		` font-family="ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace" font-size="11" fill="%s">`+"\n",
+		flameWidth, height, hex(t.text))
+	fmt.Fprintf(&out, `<text x="0" y="18" font-size="15">%s: the client's processor time, %d samples</text>`+
+		"\n", escaped(title), frames[0].samples)
 	x := 0.0
 	for _, i := range inks {
-		fmt.Fprintf(&out, `<rect x="%.1f" y="30" width="12" height="12" fill="%s"/><text x="%.1f" y="40">%s</text>`+"\n", x, t.ink(i.kind), x+17, i.meaning)
+		fmt.Fprintf(&out, `<rect x="%.1f" y="30" width="12" height="12" fill="%s"/><text x="%.1f" y="40">%s</text>`+
+			"\n", x, t.ink(i.kind), x+17, i.meaning)
 		x += 17 + flameLetter*float64(utf8.RuneCountInString(i.meaning)) + 20
 	}
 	scale := flameWidth / float64(frames[0].samples)
@@ -80,7 +83,8 @@ func drawFlame(title string, frames []Frame, t theme) []byte {
 		from[f.depth], from[f.depth+1] = x+width, x
 		y := height - (f.depth+1)*flameRow
 		// Leave a little space on the right, so that neighbours do not touch.
-		fmt.Fprintf(&out, `<g><title>%s: %d samples, %.1f%%</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>`,
+		fmt.Fprintf(&out,
+			`<g><title>%s: %d samples, %.1f%%</title><rect x="%.2f" y="%d" width="%.2f" height="%d" fill="%s"/>`,
 			escaped(f.name), f.samples, 100*width/flameWidth, x, y, max(0.5, width-0.8), flameRow-1, t.ink(f.kind))
 		if label := fit(f.name, int((width-6)/flameLetter)); label != "" {
 			fmt.Fprintf(&out, `<text x="%.2f" y="%d">%s</text>`, x+3, y+12, escaped(label))

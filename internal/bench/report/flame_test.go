@@ -30,13 +30,14 @@ func made(stacks map[string]int64) *profile.Profile {
 }
 
 var small = map[string]int64{
-	"runtime.goexit;main.(*team).client github.com/quorate/quorate/mutex.(*Mutex).Lock;github.com/quorate/quorate/internal/transport.(*conn).writeOnce;net.(*conn).Write;internal/runtime/syscall/linux.Syscall6": 600,
-	"runtime.goexit;main.(*team).client github.com/quorate/quorate/mutex.(*Mutex).Lock":                                                                                                                           200,
-	"runtime.mcall;runtime.findRunnable": 196,
-	"rare/path.f":                        1,
-	"rare.g":                             1,
-	"rare.h[example.org/x.T]":            2,
-	"runtime.mcall":                      1000,
+	"runtime.goexit;main.(*team).client " +
+		"github.com/quorate/quorate/mutex.(*Mutex).Lock;github.com/quorate/quorate/internal/transport.(*conn).writeOnce;net.(*conn).Write;internal/runtime/syscall/linux.Syscall6": 600,
+	"runtime.goexit;main.(*team).client github.com/quorate/quorate/mutex.(*Mutex).Lock": 200,
+	"runtime.mcall;runtime.findRunnable":                                                196,
+	"rare/path.f":                                                                       1,
+	"rare.g":                                                                            1,
+	"rare.h[example.org/x.T]":                                                           2,
+	"runtime.mcall":                                                                     1000,
 }
 
 func TestFlame(t *testing.T) {
@@ -57,10 +58,12 @@ func TestFlame(t *testing.T) {
 	for i := range 15 {
 		few[fmt.Sprintf("main.b%d", i)] = 1
 	}
-	require.Equal(t, []Frame{{0, 1000, otherCode, "all"}, {1, 985, otherCode, "main.a"}, {1, 15, otherCode, merged}}, FlameOf(made(few)))
+	require.Equal(t, []Frame{{0, 1000, otherCode, "all"}, {1, 985, otherCode, "main.a"},
+		{1, 15, otherCode, merged}}, FlameOf(made(few)))
 
 	require.Nil(t, FlameOf(made(nil)))
-	require.Equal(t, "process.(*Queue[…]).Take", short("example.org/process.(*Queue[go.shape.*example.org/x.T]).Take"))
+	require.Equal(t, "process.(*Queue[…]).Take",
+		short("example.org/process.(*Queue[go.shape.*example.org/x.T]).Take"))
 }
 
 // A stack that is too deep ends at the highest row, which has its samples.

@@ -28,13 +28,22 @@ type chart struct {
 }
 
 var charts = []chart{
-	{file: "nodes", series: "nodes", figure: Mean, title: "One client, a free name", x: "nodes", y: "µs per lock and unlock"},
-	{file: "names", series: "names", figure: PerSecond, title: "Clients on names of their own, 5 nodes", x: "clients", y: "locks per second", logX: true, logY: true},
-	{file: "waiters-share", series: "queue", figure: Share, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "% of the time it was held", scale: 100, logX: true, top: 100},
-	{file: "waiters-requests", series: "queue", figure: Requests, title: "One name held for 10 ms, 5 nodes", x: "clients", y: "requests per lock at each node", logX: true},
-	{file: "held", series: "held", figure: Mean, title: "One client, beside names that its process holds, 5 nodes", x: "names held", y: "µs per lock and unlock", logX: true},
-	{file: "permits", series: "permits", figure: Mean, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs per acquire and release", logX: true},
-	{file: "permits-node", series: "permits", figure: NodeTime, title: "One client, beside permits in use, 5 nodes", x: "permits in use", y: "µs in commands at each node", logX: true},
+	{file: "nodes", series: "nodes", figure: Mean, title: "One client, a free name", x: "nodes",
+		y: "µs per lock and unlock"},
+	{file: "names", series: "names", figure: PerSecond, title: "Clients on names of their own, 5 nodes",
+		x: "clients", y: "locks per second", logX: true, logY: true},
+	{file: "waiters-share", series: "queue", figure: Share, title: "One name held for 10 ms, 5 nodes",
+		x: "clients", y: "% of the time it was held", scale: 100, logX: true, top: 100},
+	{file: "waiters-requests", series: "queue", figure: Requests, title: "One name held for 10 ms, 5 nodes",
+		x: "clients", y: "requests per lock at each node", logX: true},
+	{file: "held", series: "held", figure: Mean,
+		title: "One client, beside names that its process holds, 5 nodes", x: "names held",
+		y: "µs per lock and unlock", logX: true},
+	{file: "permits", series: "permits", figure: Mean, title: "One client, beside permits in use, 5 nodes",
+		x: "permits in use", y: "µs per acquire and release", logX: true},
+	{file: "permits-node", series: "permits", figure: NodeTime,
+		title: "One client, beside permits in use, 5 nodes", x: "permits in use",
+		y: "µs in commands at each node", logX: true},
 }
 
 // Draw writes all plots for which there are results into a folder, in each
@@ -80,7 +89,8 @@ func (c chart) draw(points []Result, t theme) ([]byte, error) {
 	}
 	// The free font that measured the text is rarely installed. The fonts whose
 	// widths it copies are.
-	svg := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
+	svg := bytes.ReplaceAll(out.Bytes(), []byte("font-family:Liberation Sans"),
+		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif"))
 	return svg, nil
 }
 
@@ -121,7 +131,8 @@ func (c chart) line(points []Result, name string) (l line) {
 	for _, b := range points {
 		if s, ok := b.Figures[c.figure][name]; ok {
 			l.XYs = append(l.XYs, plotter.XY{X: b.X, Y: s.Median * scale})
-			l.YErrors = append(l.YErrors, struct{ Low, High float64 }{(s.Median - s.Min) * scale, (s.Max - s.Median) * scale})
+			l.YErrors = append(l.YErrors, struct{ Low, High float64 }{(s.Median - s.Min) * scale,
+				(s.Max - s.Median) * scale})
 		}
 	}
 	return l

@@ -54,7 +54,8 @@ func (r *Result) Collect(turns map[string][]Figures) {
 			if name == r.Sides[0] || !slices.Contains(r.Show, figure) {
 				continue
 			}
-			put(r.Ratios, figure, name, lo.Map(turns[r.Sides[0]], func(f Figures, i int) float64 { return f[figure] / own[i] }))
+			put(r.Ratios, figure, name, lo.Map(turns[r.Sides[0]],
+				func(f Figures, i int) float64 { return f[figure] / own[i] }))
 		}
 	}
 }

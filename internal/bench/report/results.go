@@ -23,7 +23,8 @@ type Results struct {
 
 // Compared lists the modules whose versions are reported.
 var Compared = []string{
-	"github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock", "github.com/redis/go-redis/v9",
+	"github.com/go-redsync/redsync/v4", "github.com/redis/rueidis", "github.com/bsm/redislock",
+	"github.com/redis/go-redis/v9",
 }
 
 // about describes in one line where the figures come from.

@@ -22,7 +22,8 @@ type table struct {
 }
 
 // references are the sides that ratios refer to.
-var references = []string{RedsyncName, FastName, RueidisName, BsmName, FloorName, FencedName, HealthyName, HopName, HopsName, SyncName, MetricsName, FewName, SeenName}
+var references = []string{RedsyncName, FastName, RueidisName, BsmName, FloorName, FencedName, HealthyName,
+	HopName, HopsName, SyncName, MetricsName, FewName, SeenName}
 
 func (r *Results) table(group string) table {
 	t := table{results: lo.Filter(r.Benches, func(b Result, _ int) bool { return b.Group == group })}

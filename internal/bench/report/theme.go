@@ -17,7 +17,8 @@ type theme struct {
 
 var themes = []theme{
 	{suffix: "", text: rgb(0x1f2328), grid: rgb(0xd1d9e0), colour: func(s style) color.Color { return s.light }},
-	{suffix: "-dark", text: rgb(0xf0f6fc), grid: rgb(0x3d444d), colour: func(s style) color.Color { return s.dark }},
+	{suffix: "-dark", text: rgb(0xf0f6fc), grid: rgb(0x3d444d),
+		colour: func(s style) color.Color { return s.dark }},
 }
 
 func rgb(hex uint32) color.Color {

@@ -7,7 +7,9 @@ import (
 )
 
 // RuleHelp lists the controls that exist in addition to the fixed ones.
-const RuleHelp = "or, in a build with the overlay of the mutants, a rule of the library that is left out: votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, no-adopt, no-both, no-wait"
+const RuleHelp = "or, in a build with the overlay of the mutants, a rule of the library that is left out: " +
+	"votes-only, no-lease, no-recheck, no-incarnation, no-exact, no-drift, no-whole, no-later, no-repair, " +
+	"no-adopt, no-both, no-wait"
 
 // rules are the rules whose absence shows on real servers. The simulator shows
 // all of them.

@@ -39,14 +39,16 @@ func TestListsAndSets(t *testing.T) {
 	assert.True(t, meet([]int{0, 1, 2, 3, 4}, []int{0, 1, 2, 3}))
 
 	set := func(epoch uint64, stage nodeset.Stage, addrs ...string) nodeset.NodeSet {
-		c := &nodeset.Configuration{Stamp: nodeset.StampOf(epoch, nodeset.NewBallot(time.Now(), 0, "")), Stage: stage}
+		c := &nodeset.Configuration{Stamp: nodeset.StampOf(epoch, nodeset.NewBallot(time.Now(), 0, "")),
+			Stage: stage}
 		for _, addr := range addrs {
 			c.Members = append(c.Members, nodeset.Member{Addr: addr})
 		}
 		return nodeset.NodeSet{Phase: nodeset.SetRecorded, Config: c}
 	}
 	var s Shown
-	first, joint, next := set(1, nodeset.Stable, "a", "b", "c"), set(3, nodeset.Jointly, "a", "b", "c", "d"), set(4, nodeset.Stable, "a", "b", "d")
+	first, joint, next := set(1, nodeset.Stable, "a", "b", "c"), set(3, nodeset.Jointly, "a", "b", "c", "d"),
+		set(4, nodeset.Stable, "a", "b", "d")
 	before := first.Config.Addrs()
 	s.note(nodeset.NodeSet{}, 5)
 	s.note(first, 10)

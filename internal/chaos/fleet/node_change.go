@@ -67,16 +67,17 @@ func (n *Node) Restart() (err error) {
 // aofSize returns the file that the append-only log is being written to, and
 // its size.
 func (n *Node) aofSize() (path string, size int64, err error) {
-	err = filepath.WalkDir(filepath.Join(n.Server.Dir(), "appendonlydir"), func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(p, ".incr.aof") {
+	err = filepath.WalkDir(filepath.Join(n.Server.Dir(), "appendonlydir"),
+		func(p string, d fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(p, ".incr.aof") {
+				return err
+			}
+			info, err := d.Info()
+			if err == nil {
+				path, size = p, info.Size()
+			}
 			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			path, size = p, info.Size()
-		}
-		return err
-	})
+		})
 	if err == nil && path == "" {
 		err = errors.New("no append-only file")
 	}

@@ -38,14 +38,16 @@ func TestACopyIsEmptiedForGood(t *testing.T) {
 			require.NoError(t, nd.Admin.Do(t.Context(), "REPLICAOF", host, port).Err())
 			require.Eventually(t, func() bool {
 				text, err := nd.Admin.Info(t.Context(), "replication", "persistence").Result()
-				return err == nil && strings.Contains(text, "master_link_status:up") && !strings.Contains(text, "aof_rewrite_in_progress:1")
+				return err == nil && strings.Contains(text, "master_link_status:up") &&
+					!strings.Contains(text, "aof_rewrite_in_progress:1")
 			}, 30*time.Second, 10*time.Millisecond)
 			require.NoError(t, nd.Admin.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 			require.NoError(t, nd.Empty())
 			require.NoError(t, comeBack(nd))
 			require.NoError(t, nd.Restart())
 			var keys int64
-			require.NoError(t, Insist(func() (err error) { keys, err = nd.Admin.DBSize(t.Context()).Result(); return err }))
+			require.NoError(t,
+				Insist(func() (err error) { keys, err = nd.Admin.DBSize(t.Context()).Result(); return err }))
 			assert.Zero(t, keys)
 		})
 	}

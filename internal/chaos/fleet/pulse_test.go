@@ -26,7 +26,8 @@ func TestExcuse(t *testing.T) {
 	assert.Zero(t, excuse(judge.Violation{Live: true}, at(time.Hour)))
 	assert.Equal(t, 1, excuse(judge.Violation{Live: true}, at(time.Second)))
 	p.late[1] = nil
-	assert.Zero(t, excuse(judge.Violation{At: at(-time.Second), Live: true}, at(time.Hour)), "two of three were prompt")
+	assert.Zero(t, excuse(judge.Violation{At: at(-time.Second), Live: true}, at(time.Hour)),
+		"two of three were prompt")
 }
 
 // A server that is stopped is seen not to answer.
@@ -38,7 +39,8 @@ func TestPulse(t *testing.T) {
 	from := record.Now()
 	p, stop := WatchPulse([]*Node{{Server: c.Node(0)}})
 	require.NoError(t, c.Node(0).Stop())
-	assert.Eventually(t, func() bool { return p.stopped(from, record.Now()) }, 20*time.Second, 10*time.Millisecond)
+	assert.Eventually(t, func() bool { return p.stopped(from, record.Now()) },
+		20*time.Second, 10*time.Millisecond)
 	require.NoError(t, c.Node(0).Cont())
 	stop()
 	assert.False(t, p.stopped(record.Now(), record.Now()+1))

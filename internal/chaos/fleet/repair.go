@@ -122,7 +122,8 @@ func (w *RepairCheck) suspect(node int, incarnation int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.Found = append(w.Found, judge.Violation{At: record.Now(), What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
+	w.Found = append(w.Found, judge.Violation{At: record.Now(),
+		What: fmt.Sprintf("node %d is within its guard time, though it has lost nothing for %v", node, 3*w.guard)})
 }
 
 // others returns the records that a majority may have had, judging by how many
@@ -173,7 +174,8 @@ func (w *RepairCheck) judge(node int, l lack) {
 	w.N++
 	if len(lacking) > 0 {
 		w.Found = append(w.Found, judge.Violation{At: record.Now(), What: fmt.Sprintf(
-			"node %d says that it is caught up, and lacks %d of %d records: %s", node, len(lacking), len(l.names), strings.Join(lacking[:min(len(lacking), 5)], " "))})
+			"node %d says that it is caught up, and lacks %d of %d records: %s", node, len(lacking), len(l.names),
+			strings.Join(lacking[:min(len(lacking), 5)], " "))})
 	}
 }
 

@@ -13,7 +13,8 @@ func TestCaughtUpNodeHasWhatTheOthersHad(t *testing.T) {
 	type names = map[string]struct{}
 	self, has := Marker{}, names{}
 	others := []names{{"a": {}, "b": {}}, {"a": {}}}
-	w := &RepairCheck{roster: NewRoster(3), shown: &Shown{}, guard: time.Minute, lost: func(int, int64) bool { return true }}
+	w := &RepairCheck{roster: NewRoster(3), shown: &Shown{}, guard: time.Minute,
+		lost: func(int, int64) bool { return true }}
 	w.track(3)
 	w.markers = append(w.markers, func() (Marker, error) { return self, nil })
 	w.records = append(w.records,
@@ -33,7 +34,8 @@ func TestCaughtUpNodeHasWhatTheOthersHad(t *testing.T) {
 
 	assert.Zero(t, turn(3, 0, false))
 	has = names{"a": {}}
-	assert.Equal(t, 1, turn(3, time.Second, true), "the only other one that has it is one of the two that must be asked")
+	assert.Equal(t, 1, turn(3, time.Second, true),
+		"the only other one that has it is one of the two that must be asked")
 	assert.Contains(t, w.Found[0].What, "lacks 1 of 2 records: b")
 
 	assert.Equal(t, 1, turn(4, 2*time.Minute, false))
@@ -43,7 +45,8 @@ func TestCaughtUpNodeHasWhatTheOthersHad(t *testing.T) {
 // A node that is within its guard time has lost something.
 func TestSilencedNode(t *testing.T) {
 	lost := false
-	w := &RepairCheck{guard: time.Minute, known: make([]int64, 1), since: make([]int64, 1), lost: func(int, int64) bool { return lost }}
+	w := &RepairCheck{guard: time.Minute, known: make([]int64, 1), since: make([]int64, 1),
+		lost: func(int, int64) bool { return lost }}
 	turn := func(incarnation int64) int {
 		w.suspect(0, incarnation)
 		return len(w.Found)
@@ -62,7 +65,8 @@ func TestSilencedNode(t *testing.T) {
 func TestLossThatIsNoticedLate(t *testing.T) {
 	hour := int64(time.Hour)
 	var end int64 // of the loss
-	w := &RepairCheck{guard: time.Second, known: make([]int64, 1), since: make([]int64, 1), lost: func(_ int, since int64) bool { return end > since }}
+	w := &RepairCheck{guard: time.Second, known: make([]int64, 1), since: make([]int64, 1),
+		lost: func(_ int, since int64) bool { return end > since }}
 	w.suspect(0, 1)
 	w.since[0], end = record.Now()-2*hour, record.Now()-hour
 	w.suspect(0, 2)

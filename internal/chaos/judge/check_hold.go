@@ -24,7 +24,8 @@ func overlaps(ops []*Operation, capacity int64) []Violation {
 	return lo.Map(judge.Overlaps(holds(ops), capacity), func(found judge.Overlap[*Operation],
 		_ int) Violation {
 		all := lo.Map(found.Holds, func(h judge.Hold[*Operation], _ int) *Operation { return h.Of })
-		return Violation{At: found.At, What: fmt.Sprintf("%d of %d of %s held at a time", found.Weight, capacity, all[0].Name), Ops: all}
+		return Violation{At: found.At, What: fmt.Sprintf("%d of %d of %s held at a time", found.Weight,
+			capacity, all[0].Name), Ops: all}
 	})
 }
 
@@ -79,10 +80,12 @@ func mistaken(ops []*Operation, told []Sighting) (found []Violation) {
 			case !o.held():
 			case o.Token > s.Token && o.Begin < s.From:
 				found = append(found, Violation{At: s.To, What: fmt.Sprintf(
-					"%s asked for the leader from %s to %s, and got term %d, though a later one had begun", s.By, record.Seconds(s.From), record.Seconds(s.To), s.Token), Ops: []*Operation{o}})
+					"%s asked for the leader from %s to %s, and got term %d, though a later one had begun", s.By,
+					record.Seconds(s.From), record.Seconds(s.To), s.Token), Ops: []*Operation{o}})
 			case o.Token < s.Token && o.valid() > s.To:
 				found = append(found, Violation{At: s.To, What: fmt.Sprintf(
-					"%s asked for the leader from %s to %s, and got term %d, though an earlier one was not over", s.By, record.Seconds(s.From), record.Seconds(s.To), s.Token), Ops: []*Operation{o}})
+					"%s asked for the leader from %s to %s, and got term %d, though an earlier one was not over", s.By,
+					record.Seconds(s.From), record.Seconds(s.To), s.Token), Ops: []*Operation{o}})
 			}
 		}
 	}

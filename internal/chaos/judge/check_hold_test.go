@@ -10,7 +10,8 @@ import (
 
 // held is a made-up operation that was answered at once.
 func held(op string, weight int64, token uint64, from, to int64) *Operation {
-	return &Operation{Op: op, Name: "n", Weight: weight, Token: token, Call: from - 5, Begin: from, Until: to + 100, End: to}
+	return &Operation{Op: op, Name: "n", Weight: weight, Token: token, Call: from - 5,
+		Begin: from, Until: to + 100, End: to}
 }
 
 func TestOverlaps(t *testing.T) {
@@ -30,12 +31,16 @@ func TestOverlapsOfTheDead(t *testing.T) {
 	assert.Len(t, overlaps([]*Operation{killed, held("b", 1, 2, 199, 300)}, 1), 1)
 	assert.Empty(t, overlaps([]*Operation{killed, held("b", 1, 2, 200, 300)}, 1))
 	stopped := &Operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 200, End: 500}
-	assert.Empty(t, overlaps([]*Operation{stopped, held("b", 1, 2, 200, 300)}, 1), "it sees the end too late, but has not been promised more")
-	early := &Operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 0, Seen: 150, End: 180, Lost: true}
-	assert.Empty(t, overlaps([]*Operation{early, held("b", 1, 2, 150, 300)}, 1), "its validity was taken back at some time after it was last seen")
+	assert.Empty(t, overlaps([]*Operation{stopped, held("b", 1, 2, 200, 300)}, 1),
+		"it sees the end too late, but has not been promised more")
+	early := &Operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 100, Until: 0,
+		Seen: 150, End: 180, Lost: true}
+	assert.Empty(t, overlaps([]*Operation{early, held("b", 1, 2, 150, 300)}, 1),
+		"its validity was taken back at some time after it was last seen")
 	assert.Len(t, overlaps([]*Operation{early, held("b", 1, 2, 149, 300)}, 1), 1)
 	asleep := &Operation{Op: "a", Name: "n", Weight: 1, Call: 90, Begin: 250, Until: 200, End: 500}
-	assert.Empty(t, overlaps([]*Operation{asleep, held("b", 1, 2, 200, 300)}, 1), "its hold was over before it looked")
+	assert.Empty(t, overlaps([]*Operation{asleep, held("b", 1, 2, 200, 300)}, 1),
+		"its hold was over before it looked")
 }
 
 func TestFalling(t *testing.T) {
@@ -62,9 +67,11 @@ func TestAstray(t *testing.T) {
 	)
 	hold := func(off time.Duration) *Operation {
 		begin := int64(time.Hour)
-		return &Operation{Name: "n", Token: uint64((epoch+begin+int64(off))/1000) << 10, Begin: begin, Until: begin + 5, End: begin + 5}
+		return &Operation{Name: "n", Token: uint64((epoch+begin+int64(off))/1000) << 10, Begin: begin,
+			Until: begin + 5, End: begin + 5}
 	}
-	for off, want := range map[time.Duration]int{0: 0, 2 * time.Second: 0, -11 * time.Second: 0, 10 * time.Minute: 1, -10 * time.Minute: 1, year: 1, -year: 1} {
+	for off, want := range map[time.Duration]int{0: 0, 2 * time.Second: 0, -11 * time.Second: 0,
+		10 * time.Minute: 1, -10 * time.Minute: 1, year: 1, -year: 1} {
 		assert.Len(t, astray([]*Operation{hold(off)}, epoch, 2*time.Second), want, "%v", off)
 	}
 }

@@ -197,9 +197,10 @@ func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Du
 		case porcupine.Unknown:
 			stats.Unknown++
 		case porcupine.Illegal:
-			v := Violation{At: part[0].Call, What: fmt.Sprintf("no order of %d steps on %s from %s to %s explains their results",
-				len(part), ops[0].Name, record.Seconds(part[0].Call),
-				record.Seconds(part[len(part)-1].Return))}
+			v := Violation{At: part[0].Call,
+				What: fmt.Sprintf("no order of %d steps on %s from %s to %s explains their results",
+					len(part), ops[0].Name, record.Seconds(part[0].Call),
+					record.Seconds(part[len(part)-1].Return))}
 			for _, o := range part {
 				if op, ok := o.Metadata.(*Operation); ok && o.Input.(step).what == doAcquire {
 					v.Ops = append(v.Ops, op)
@@ -213,8 +214,9 @@ func linear(ops []*Operation, capacity int64, log []record.Access, limit time.Du
 
 // overwritten returns the violation for a lost update.
 func overwritten(l record.LostUpdate, ops map[string]*Operation) Violation {
-	v := Violation{At: l.At, What: fmt.Sprintf("lost update of %s: %s, token %d, has read %d and overwrites the %d of %s",
-		l.Name, l.Op, l.Token, l.Base, l.Value, l.Other)}
+	v := Violation{At: l.At,
+		What: fmt.Sprintf("lost update of %s: %s, token %d, has read %d and overwrites the %d of %s",
+			l.Name, l.Op, l.Token, l.Base, l.Value, l.Other)}
 	for _, op := range []string{l.Op, l.Other} {
 		if o := ops[op]; o != nil {
 			v.Ops = append(v.Ops, o)
@@ -239,7 +241,8 @@ func torn(log []record.Access) (found []Violation) {
 		}
 		if first, again := seen[a.Op]; again && first.Value != a.Value {
 			found = append(found, Violation{At: a.At, What: fmt.Sprintf(
-				"%s changed under a reader: %s, token %d, has read %d and then %d", a.Name, a.Op, a.Token, first.Value, a.Value)})
+				"%s changed under a reader: %s, token %d, has read %d and then %d", a.Name, a.Op,
+				a.Token, first.Value, a.Value)})
 		}
 		seen[a.Op] = a
 	}

@@ -16,23 +16,30 @@ func TestFencedMutexModel(t *testing.T) {
 		return len(found)
 	}
 	read := func(token uint64, at, value int64, ok bool) record.Access {
-		return record.Access{Request: record.Request{What: record.DoRead, Name: "n", Token: token, Alone: true}, At: at, Value: value, OK: ok}
+		return record.Access{Request: record.Request{What: record.DoRead, Name: "n", Token: token, Alone: true},
+			At: at, Value: value, OK: ok}
 	}
 	write := func(token uint64, at, base, value int64, ok bool) record.Access {
-		return record.Access{Request: record.Request{What: record.DoWrite, Name: "n", Token: token, Alone: true, Base: base}, At: at, Value: value, OK: ok}
+		return record.Access{Request: record.Request{What: record.DoWrite, Name: "n", Token: token, Alone: true,
+			Base: base}, At: at, Value: value, OK: ok}
 	}
 	a, b := held("a", 1, 1, 100, 200), held("b", 1, 2, 210, 300)
-	assert.Zero(t, judge([]*Operation{a, b}, read(1, 110, 0, true), write(1, 120, 0, 0, true), read(2, 220, 1, true), write(2, 230, 1, 1, true)))
-	assert.Zero(t, judge([]*Operation{a, b}, read(2, 220, 0, true), write(1, 230, 0, 0, false)), "a late write is refused")
-	assert.Positive(t, judge([]*Operation{a, b}, read(1, 110, 0, true), read(2, 220, 0, true), write(1, 230, 0, 0, true)), "a late write is taken")
+	assert.Zero(t, judge([]*Operation{a, b}, read(1, 110, 0, true), write(1, 120, 0, 0, true),
+		read(2, 220, 1, true), write(2, 230, 1, 1, true)))
+	assert.Zero(t, judge([]*Operation{a, b}, read(2, 220, 0, true), write(1, 230, 0, 0, false)),
+		"a late write is refused")
+	assert.Positive(t, judge([]*Operation{a, b}, read(1, 110, 0, true), read(2, 220, 0, true),
+		write(1, 230, 0, 0, true)), "a late write is taken")
 	assert.Positive(t, judge([]*Operation{a, b}, write(2, 230, 1, 0, true)), "an update is lost")
 	assert.Positive(t, judge([]*Operation{a, held("b", 1, 1, 210, 300)}), "the same token twice")
 	assert.Positive(t, judge([]*Operation{a, held("b", 1, 2, 150, 300)}), "two owners")
 	waiting := held("b", 1, 2, 210, 300)
 	waiting.Call = 50
 	assert.Zero(t, judge([]*Operation{a, waiting}), "a waiter does not own")
-	assert.Zero(t, judge([]*Operation{a, {Op: "x", Name: "n", Weight: 1, Call: 60}, b}), "a call without an answer")
-	asleep := &Operation{Op: "a", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 105, Until: 20, End: 106, Lost: true}
+	assert.Zero(t, judge([]*Operation{a, {Op: "x", Name: "n", Weight: 1, Call: 60}, b}),
+		"a call without an answer")
+	asleep := &Operation{Op: "a", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 105,
+		Until: 20, End: 106, Lost: true}
 	assert.Zero(t, judge([]*Operation{asleep, b}, read(1, 107, 0, true), read(2, 220, 0, true)))
 	dead := &Operation{Op: "d", Name: "n", Weight: 1, Token: 1, Call: 90, Begin: 100, Until: 200}
 	assert.Zero(t, judge([]*Operation{dead, b}), "a lease that was never released")
@@ -73,7 +80,8 @@ func TestOverwritten(t *testing.T) {
 // A number that changes while a claim holds the lock is reported.
 func TestChangeUnderAReadLockIsReported(t *testing.T) {
 	read := func(op string, value int64) record.Access {
-		return record.Access{Request: record.Request{What: record.DoRead, Name: "n", Op: op}, Value: value, OK: true}
+		return record.Access{Request: record.Request{What: record.DoRead, Name: "n", Op: op}, Value: value,
+			OK: true}
 	}
 	assert.Empty(t, torn([]record.Access{read("a", 1), read("b", 1), read("a", 1), read("b", 1)}))
 	assert.Len(t, torn([]record.Access{read("a", 1), read("b", 1), read("a", 2)}), 1)

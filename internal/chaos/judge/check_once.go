@@ -22,8 +22,9 @@ type OnceStats struct {
 }
 
 func (s OnceStats) String() string {
-	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another of their round that no client knew to be recorded; "+
-		"%d answers of Status", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told)
+	return fmt.Sprintf("%d rounds, %d of them done; %d runs, of which %d completed, %d of them after another "+
+		"of their round that no client knew to be recorded; %d answers of "+
+		"Status", s.Rounds, s.Done, s.Runs, s.Completed, s.Repeated, s.Told)
 }
 
 // round is everything that is known about one round.
@@ -172,7 +173,8 @@ func (r *round) linear(run *Operation, limit time.Duration, stats *ModelStats) [
 		v := Violation{At: run.Done, What: fmt.Sprintf("no order of %d answers about %s explains them",
 			len(all), r.name), Ops: append([]*Operation{run}, r.asks...)}
 		for _, s := range r.told {
-			v.What += fmt.Sprintf("; %s got %q from %s to %s", s.By, s.Words, record.Seconds(s.From), record.Seconds(s.To))
+			v.What += fmt.Sprintf("; %s got %q from %s to %s", s.By, s.Words,
+				record.Seconds(s.From), record.Seconds(s.To))
 		}
 		return []Violation{v}
 	}

@@ -10,7 +10,8 @@ import (
 
 func TestRounds(t *testing.T) {
 	ask := func(op, value string, call, begin int64) *Operation {
-		return &Operation{Op: op, Kind: "once", Name: "once-0", Round: "once-0-1", Call: call, Begin: begin, Value: value}
+		return &Operation{Op: op, Kind: "once", Name: "once-0", Round: "once-0-1",
+			Call: call, Begin: begin, Value: value}
 	}
 	run := func(op, of string, token uint64, from, done int64) *Operation {
 		o := held(op, 1, token, from, done)
@@ -37,7 +38,8 @@ func TestRounds(t *testing.T) {
 	assert.Positive(t, judge(nil, a, first, ask("b", "s", 20, 140), run("s", "b", 6, 105, 120)), "two values")
 
 	again := run("s", "c", 6, 125, 150)
-	c := &Operation{Op: "c", Kind: "once", Name: "once-0", Round: "once-0-1", Call: 120, Failed: 160, Err: "done here, not recorded: lost"}
+	c := &Operation{Op: "c", Kind: "once", Name: "once-0", Round: "once-0-1", Call: 120, Failed: 160,
+		Err: "done here, not recorded: lost"}
 	assert.Positive(t, judge(nil, a, first, c, again), "run though it is done")
 
 	before := run("s", "c", 4, 20, 40)
@@ -49,7 +51,9 @@ func TestRounds(t *testing.T) {
 	assert.Zero(t, judge(nil, a, first, c, before), "its caller was killed")
 
 	assert.Zero(t, judge([]Sighting{{Name: "once-0-1", From: 90, To: 120, Token: 5}}, a, first, late))
-	assert.Positive(t, judge([]Sighting{{Name: "once-0-1", From: 10, To: 90, Token: 5}}, a, first, late), "not done yet")
+	assert.Positive(t, judge([]Sighting{{Name: "once-0-1", From: 10, To: 90, Token: 5}}, a, first, late),
+		"not done yet")
 	assert.Positive(t, judge([]Sighting{{Name: "once-0-1", From: 150, To: 160}}, a, first, late), "it is done")
-	assert.Zero(t, judge([]Sighting{{Name: "once-0-1", From: 90, To: 120}}, a, first, late), "it is not known to be, yet")
+	assert.Zero(t, judge([]Sighting{{Name: "once-0-1", From: 90, To: 120}}, a, first, late),
+		"it is not known to be, yet")
 }

@@ -43,14 +43,16 @@ func starved(work []Work, clients int, limit time.Duration, h *History, stats *W
 			stats.Calm = max(stats.Calm, waited)
 			got[client+" "+o.Name]++
 		default:
-			found = append(found, Violation{At: o.Call, What: "refused when all was well: " + o.Err, Live: true, Ops: []*Operation{o}})
+			found = append(found, Violation{At: o.Call, What: "refused when all was well: " + o.Err,
+				Live: true, Ops: []*Operation{o}})
 		}
 	}
 	for c := range clients {
 		for _, w := range work {
 			for _, name := range w.Names {
 				if got[fmt.Sprintf("c%d %s", c, name)] == 0 {
-					found = append(found, Violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name), Live: true})
+					found = append(found, Violation{What: fmt.Sprintf("client %d did not get %s when all was well", c, name),
+						Live: true})
 				}
 			}
 		}

@@ -20,8 +20,10 @@ func TestStarved(t *testing.T) {
 	late := &Operation{Op: "c0.1.2", Name: "rwmutex-0", Phase: AllWell, Call: 1, Begin: 2 + int64(time.Second)}
 	refused := &Operation{Op: "c0.1.3", Name: "rwmutex-0", Phase: AllWell, Call: 1, Failed: 2, Err: "no quorum"}
 	assert.Len(t, starved(work, 1, time.Second, &History{Ops: append(good, late, refused)}, &stats), 2)
-	unheard := &Operation{Op: "c0.1.4", Name: "rwmutex-0", Phase: UnderFaults, Call: 1, Failed: 2, Err: "context deadline exceeded while waiting"}
-	assert.Empty(t, starved(work, 1, time.Second, &History{Ops: append(good, unheard)}, &stats), "under faults one may wait in vain")
+	unheard := &Operation{Op: "c0.1.4", Name: "rwmutex-0", Phase: UnderFaults, Call: 1, Failed: 2,
+		Err: "context deadline exceeded while waiting"}
+	assert.Empty(t, starved(work, 1, time.Second, &History{Ops: append(good, unheard)}, &stats),
+		"under faults one may wait in vain")
 	assert.Equal(t, 1, stats.GaveUp)
 }
 
@@ -38,7 +40,8 @@ func TestOvertaken(t *testing.T) {
 	assert.Zero(t, found(2, 20, a, b), "they do not conflict")
 	mate := &Operation{Op: "c", Weight: 1, Token: ticket(1), Phase: AllWell, Call: 90, Begin: 110}
 	assert.Zero(t, found(1, 20, mate, a, b), "the claim had asked before")
-	before := &Operation{Op: "c0.1.1", Weight: 1, Token: ticket(0), Phase: AfterFaults, Call: 90, Begin: 95, End: 115}
+	before := &Operation{Op: "c0.1.1", Weight: 1, Token: ticket(0), Phase: AfterFaults,
+		Call: 90, Begin: 95, End: 115}
 	a.Op = "c0.1.2"
 	assert.Zero(t, found(1, 20, before, a, b), "its process had the lock until then")
 	before.End = 105

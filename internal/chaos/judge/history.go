@@ -52,7 +52,8 @@ type Operation struct {
 }
 
 func (o *Operation) String() string {
-	return fmt.Sprintf("%s %s weight %d token %d: called %s, held from %s until %s (validity %s, lost %t)", o.Op, o.Name, o.Weight, o.Token,
+	return fmt.Sprintf("%s %s weight %d token %d: called %s, held from %s until %s (validity %s, lost %t)",
+		o.Op, o.Name, o.Weight, o.Token,
 		record.Seconds(o.Call), record.Seconds(o.Begin), record.Seconds(o.valid()),
 		record.Seconds(o.Until), o.Lost)
 }

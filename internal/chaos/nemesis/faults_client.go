@@ -97,7 +97,8 @@ func evictHolders(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error)
 	if evicted == 0 {
 		err = errors.Join(err, fleet.ErrSkip)
 	}
-	return fmt.Sprintf("%d holds in %v; %d were over, %d did not hear, %d without a quorum", evicted, d.Round(time.Millisecond), over, deaf, silent), err
+	return fmt.Sprintf("%d holds in %v; %d were over, %d did not hear, %d without a quorum", evicted,
+		d.Round(time.Millisecond), over, deaf, silent), err
 }
 
 // Clients whose machine sleeps: they are stopped for less or more than a ttl.

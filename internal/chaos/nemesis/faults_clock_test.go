@@ -42,7 +42,8 @@ func TestSteer(t *testing.T) {
 	require.NoError(t, err)
 	defer c.Close()
 	nd := &fleet.Node{Server: c.Node(0), Rate: 1}
-	n := &Nemesis{Nodes: []*fleet.Node{nd}, Roster: fleet.NewRoster(1), Memory: fleet.NewMemory(fleet.NewRoster(1).All, time.Second, nil)}
+	n := &Nemesis{Nodes: []*fleet.Node{nd}, Roster: fleet.NewRoster(1),
+		Memory: fleet.NewMemory(fleet.NewRoster(1).All, time.Second, nil)}
 	require.NoError(t, nd.SetClock(driftMost-10*time.Millisecond, 1.5))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

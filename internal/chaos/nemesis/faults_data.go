@@ -113,7 +113,8 @@ func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		// Otherwise the replication begins only after the ttl.
 		of.Admin.ConfigSet(alive, "repl-diskless-sync-delay", "0").Err(),
 		nd.Admin.Do(alive, "REPLICAOF", host, port).Err())
-	for end := time.Now().Add(10 * n.Plan.TTL); err == nil && time.Now().Before(end); record.Wait(ctx, 10*time.Millisecond) {
+	for end := time.Now().Add(10 * n.Plan.TTL); err == nil &&
+		time.Now().Before(end); record.Wait(ctx, 10*time.Millisecond) {
 		text, ierr := nd.Admin.Info(alive, "replication").Result()
 		if ctx.Err() != nil || ierr == nil && strings.Contains(text, "master_link_status:up") {
 			break
@@ -123,7 +124,8 @@ func replicate(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	if got, kerr := nd.Marker(); kerr != nil || got.Incarnation != own.Incarnation {
 		err = errors.Join(err, kerr, n.Memory.Pretend(nd.ID))
 	}
-	err = errors.Join(err, fleet.Insist(func() error { return nd.Admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
+	err = errors.Join(err,
+		fleet.Insist(func() error { return nd.Admin.Do(alive, "REPLICAOF", "NO", "ONE").Err() }))
 	record.Wait(ctx, after)
 	return target, errors.Join(err, nd.Empty())
 }
@@ -147,7 +149,8 @@ func evict(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 		return target, err
 	}
 	var used, keys int64
-	if _, err := fmt.Sscan(info["Memory"]["used_memory"]+" "+info["Memory"]["used_memory_dataset"], &used, &keys); err != nil {
+	if _, err := fmt.Sscan(info["Memory"]["used_memory"]+" "+info["Memory"]["used_memory_dataset"],
+		&used, &keys); err != nil {
 		return target, err
 	}
 	if err := n.Memory.Lose(nd.ID); err != nil {

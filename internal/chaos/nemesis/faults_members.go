@@ -247,7 +247,8 @@ func copyData(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	started, err := n.begin(change{add: []int{b.ID}})
 	for _, p := range started {
 		if _, werr := p.wait(ctx); werr == nil {
-			n.members.found = append(n.members.found, judge.Violation{At: record.Now(), What: "a server with a copy of a member's data was added: " + target})
+			n.members.found = append(n.members.found,
+				judge.Violation{At: record.Now(), What: "a server with a copy of a member's data was added: " + target})
 		}
 		n.members.copies.Add(1)
 	}

@@ -73,7 +73,8 @@ func partition(
 			fault, what = hold, "late"
 		}
 		n.impose(ctx, d, clientsHit, from, which, fault)
-		return fmt.Sprintf("%s from nodes %s for %v, messages %s", whose, list(from), d.Round(time.Millisecond), what), nil
+		return fmt.Sprintf("%s from nodes %s for %v, messages %s", whose, list(from),
+			d.Round(time.Millisecond), what), nil
 	}
 }
 

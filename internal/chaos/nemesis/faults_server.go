@@ -133,7 +133,8 @@ func (n *Nemesis) onSlowDisk(pick int, delay time.Duration, do func(*fleet.Node)
 	nd.Mu.Lock()
 	defer nd.Mu.Unlock()
 	err := nd.Server.SetDisk(delay)
-	return fmt.Sprintf("node %d, each sync takes %v", nd.ID, delay.Round(time.Millisecond)), errors.Join(err, do(nd))
+	return fmt.Sprintf("node %d, each sync takes %v", nd.ID, delay.Round(time.Millisecond)),
+		errors.Join(err, do(nd))
 }
 
 // slowDisk makes a disk slow for a while.

@@ -169,7 +169,8 @@ func (r *Resource) carryOut(c *cell, a Access) (ok bool) {
 func (s *ResourceStats) Save(path string) error {
 	var b strings.Builder
 	for _, a := range s.Log {
-		fmt.Fprintf(&b, "%s %s of %s by %s, token %d, base %d: value %d, taken %t\n", Seconds(a.At), a.What, a.Name, a.Op, a.Token, a.Base, a.Value, a.OK)
+		fmt.Fprintf(&b, "%s %s of %s by %s, token %d, base %d: value %d, taken %t\n", Seconds(a.At), a.What, a.Name,
+			a.Op, a.Token, a.Base, a.Value, a.OK)
 	}
 	return os.WriteFile(path, []byte(b.String()), 0o600)
 }

@@ -107,14 +107,17 @@ func (s *Server) record(now int64, keys, args []string) []resp.Value {
 		state = 1
 	}
 	return []resp.Value{
-		first(a), {Int: int64(a.Incarnation)}, {Int: state}, {Int: int64(e.Promise.Ticket)}, id(e.Promise.ID), {Int: int64(e.Ticket)}, id(e.ID),
-		{Int: int64(e.Seq)}, {Int: bit(e.Erased)}, {Int: e.Keep.Milliseconds()}, {Int: e.Left.Milliseconds()}, {Str: append([]byte{}, e.Value...)},
+		first(a), {Int: int64(a.Incarnation)}, {Int: state}, {Int: int64(e.Promise.Ticket)}, id(e.Promise.ID),
+		{Int: int64(e.Ticket)}, id(e.ID),
+		{Int: int64(e.Seq)}, {Int: bit(e.Erased)}, {Int: e.Keep.Milliseconds()}, {Int: e.Left.Milliseconds()},
+		{Str: append([]byte{}, e.Value...)},
 	}
 }
 
 // handle has the reference node handle a request, and pushes what that sets
 // off.
-func (s *Server) handle(now int64, m *model.Node, t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
+func (s *Server) handle(now int64, m *model.Node, t protocol.Terms, owner string,
+	r protocol.Request) protocol.Answer {
 	a, outs := m.Handle(now, t, owner, r)
 	for _, o := range outs {
 		s.Publish(o.Owner, push(o.Push))
@@ -130,11 +133,13 @@ func (s *Server) inspect(now int64, keys, args []string) []resp.Value {
 		heard += 1 + s.Publish(o.Owner, push(o.Push))
 	}
 	v := []resp.Value{
-		{Int: int64(l.Fence)}, {Int: int64(l.Queued)}, {Int: l.Foreign.Milliseconds()}, {Int: l.Memory.Milliseconds()},
+		{Int: int64(l.Fence)}, {Int: int64(l.Queued)}, {Int: l.Foreign.Milliseconds()},
+		{Int: l.Memory.Milliseconds()},
 		{Int: int64(l.Capacity)}, {Int: int64(l.Voted)}, {Int: l.Evicted.Milliseconds()}, {Int: heard},
 	}
 	for _, c := range l.Claims {
-		v = append(v, id(c.ID), resp.Value{Int: int64(c.Ticket)}, resp.Value{Int: int64(c.Weight)}, resp.Value{Int: c.Expiry - now},
+		v = append(v, id(c.ID), resp.Value{Int: int64(c.Ticket)}, resp.Value{Int: int64(c.Weight)},
+			resp.Value{Int: c.Expiry - now},
 			resp.Value{Int: bit(c.Voted)}, resp.Value{Str: []byte(c.Owner)})
 	}
 	return v
@@ -168,7 +173,8 @@ func answer(a protocol.Answer) []resp.Value {
 	for _, f := range []struct {
 		on   bool
 		flag int64
-	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, totals}, {a.Listed, listed}, {a.Limit > 0, limit}, {a.Barred, barred}} {
+	}{{a.Vote, vote}, {a.Waiters, waiters}, {a.Foreign, foreign}, {a.HasTotals, totals}, {a.Listed, listed},
+		{a.Limit > 0, limit}, {a.Barred, barred}} {
 		if f.on {
 			flags |= f.flag
 		}

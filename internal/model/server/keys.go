@@ -93,12 +93,14 @@ func (s *Server) recorded(now int64, name string) string {
 	if r.Version == (protocol.Version{}) || end > 0 && end <= now {
 		return ""
 	}
-	return fmt.Sprintf("0 0 %s %d %s %d %d %d %s", protocol.ID{}, r.Ticket, r.ID, r.Seq, bit(r.Erased), end, r.Value)
+	return fmt.Sprintf("0 0 %s %d %s %d %d %d %s", protocol.ID{}, r.Ticket,
+		r.ID, r.Seq, bit(r.Erased), end, r.Value)
 }
 
 // info is what INFO says, of all sections.
 func (s *Server) info() string {
 	return strings.Join([]string{
-		"redis_version:7.0.0", "run_id:" + s.RunID, "role:master", "connected_slaves:0", "maxmemory_policy:noeviction", "aof_enabled:0", "",
+		"redis_version:7.0.0", "run_id:" + s.RunID, "role:master", "connected_slaves:0",
+		"maxmemory_policy:noeviction", "aof_enabled:0", "",
 	}, "\r\n")
 }

@@ -56,7 +56,8 @@ func (s *Server) Do(now int64, words []string) ([]resp.Value, error) {
 	case name == "PING":
 		return str("PONG"), nil
 	case name == "TIME":
-		return []resp.Value{{Str: strconv.AppendInt(nil, now/1000, 10)}, {Str: strconv.AppendInt(nil, now%1000*1000, 10)}}, nil
+		return []resp.Value{{Str: strconv.AppendInt(nil, now/1000, 10)},
+			{Str: strconv.AppendInt(nil, now%1000*1000, 10)}}, nil
 	case name == "PUBLISH":
 		return num(s.Publish(words[1], words[2])), nil
 	case name == "SCAN":
@@ -125,7 +126,8 @@ func fresh(random string) protocol.Incarnation {
 
 // step carries out a step of recording or changing the node's set.
 func (s *Server) step(now int64, args []string) []resp.Value {
-	x := nodeset.RecordStep{Ballot: nodeset.Ballot(args[1]), Identity: args[2], Seen: args[1], Life: args[1], Ready: args[0] == "ready"}
+	x := nodeset.RecordStep{Ballot: nodeset.Ballot(args[1]), Identity: args[2], Seen: args[1],
+		Life: args[1], Ready: args[0] == "ready"}
 	for k := nodeset.SetPromise; k <= nodeset.SetRetire; k++ {
 		if k.String() == args[0] {
 			x.Kind = k

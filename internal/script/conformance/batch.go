@@ -99,7 +99,8 @@ func (s *sequence) inBatches(ctx context.Context) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	command, err := words(script.AppendBatch(nil, s.keys.Marker(), s.guard, retention, owner, kind, keys, args, nKeys, nArgs))
+	command, err := words(script.AppendBatch(nil, s.keys.Marker(), s.guard, retention, owner,
+		kind, keys, args, nKeys, nArgs))
 	if err != nil {
 		return err
 	}
@@ -119,13 +120,15 @@ func (s *sequence) inBatches(ctx context.Context) error {
 	claims := map[protocol.ID]bool{}
 	for i, p := range parts {
 		own := v[script.BatchHead+i].Int
-		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket, p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
+		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket,
+			p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
 		if own == 0 {
 			continue
 		}
 		s.done++
 		claims[p.terms.ID] = true
-		if err := s.shared(p.terms, p.owner, p.r, script.ReplyItem(nil, v[:script.BatchHead], own, p.r), &outs); err != nil {
+		if err := s.shared(p.terms, p.owner, p.r,
+			script.ReplyItem(nil, v[:script.BatchHead], own, p.r), &outs); err != nil {
 			return err
 		}
 	}
@@ -139,7 +142,8 @@ func (s *sequence) inBatches(ctx context.Context) error {
 }
 
 // shared compares the answer to one part.
-func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request, v []resp.Value, outs *[]model.Out) error {
+func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request,
+	v []resp.Value, outs *[]model.Out) error {
 	decode := script.Decode
 	if r.Op == protocol.OpLeave {
 		decode = script.DecodeLeave

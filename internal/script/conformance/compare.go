@@ -111,7 +111,8 @@ func (s *sequence) compareQueue(got, want script.Queue) error {
 		got.Capacity = want.Capacity
 	}
 	err := errors.Join(
-		s.sameTime(&got.Foreign, &want.Foreign), s.sameTime(&got.Memory, &want.Memory), s.sameTime(&got.Evicted.Left, &want.Evicted.Left))
+		s.sameTime(&got.Foreign, &want.Foreign), s.sameTime(&got.Memory, &want.Memory),
+		s.sameTime(&got.Evicted.Left, &want.Evicted.Left))
 	for i := range min(len(got.Claims), len(want.Claims)) {
 		err = errors.Join(err, s.sameTime(&got.Claims[i].Left, &want.Claims[i].Left))
 	}

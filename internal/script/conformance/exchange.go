@@ -23,7 +23,8 @@ import (
 
 // exchange runs one command between two readings of the node's clock, and
 // returns its reply and what it pushed. It leaves s.now at the first reading.
-func (s *sequence) exchange(ctx context.Context, command []any) (*redis.Cmd, []*redis.Message, string, error) {
+func (s *sequence) exchange(ctx context.Context,
+	command []any) (*redis.Cmd, []*redis.Message, string, error) {
 	pipe := s.cfg.Client.Pipeline()
 	before := pipe.Time(ctx)
 	cmd := pipe.Do(ctx, command...)
@@ -115,7 +116,8 @@ func (s *sequence) publish(channel, payload string) int64 {
 	return 1 // each owner listens once
 }
 
-func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) error {
+func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request,
+	decode func([]resp.Value) (protocol.Answer, error)) error {
 	before := s.node.Clone()
 	b, err := s.both(ctx, script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
 	if err != nil {
@@ -132,8 +134,10 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 			return err
 		}
 	}
-	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v\n      and  %+v\n      want %+v %+v",
-		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL, answers[0], answers[1], want, b.outs)
+	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v\n      and  %+v\n      "+
+		"want %+v %+v",
+		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL,
+		answers[0], answers[1], want, b.outs)
 	for _, got := range answers {
 		if got.Record != nil && want.Record != nil {
 			if err := s.sameEntry(got.Record, want.Record); err != nil {
@@ -151,7 +155,8 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 }
 
 // answer decodes an answer, and checks its time.
-func (s *sequence) answer(v []resp.Value, r protocol.Request, decode func([]resp.Value) (protocol.Answer, error)) (protocol.Answer, error) {
+func (s *sequence) answer(v []resp.Value, r protocol.Request,
+	decode func([]resp.Value) (protocol.Answer, error)) (protocol.Answer, error) {
 	if v == nil {
 		return protocol.Answer{Status: protocol.OtherSet}, nil
 	}

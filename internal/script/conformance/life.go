@@ -35,7 +35,8 @@ func (s *sequence) forget(ctx context.Context) error {
 
 // del deletes these keys and everything else that the node stores.
 func (s *sequence) del(keys ...string) []any {
-	command := []any{"DEL", s.keys.Marker(), s.keys.Record(), s.keys.Watchers(), s.beside(), script.SetKey(s.prefix)}
+	command := []any{"DEL", s.keys.Marker(), s.keys.Record(), s.keys.Watchers(),
+		s.beside(), script.SetKey(s.prefix)}
 	for _, k := range keys {
 		command = append(command, k)
 	}
@@ -45,7 +46,8 @@ func (s *sequence) del(keys ...string) []any {
 // found makes the node record its set. With ready it votes at once.
 func (s *sequence) found(ctx context.Context, ready bool) error {
 	for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
-		step := nodeset.RecordStep{Kind: kind, Ballot: ballot, Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
+		step := nodeset.RecordStep{Kind: kind, Ballot: ballot,
+			Identity: s.set.Members[0].Identity, Config: s.set, Ready: ready}
 		b, err := s.both(ctx, script.AppendSet(nil, s.prefix, step, s.random(), "run"))
 		if err != nil {
 			return err
@@ -89,7 +91,8 @@ func (s *sequence) random() (id protocol.ID) {
 // age makes the node look as if it had served for a long time.
 func (s *sequence) age(ctx context.Context) error {
 	inc, _ := s.node.Incarnation()
-	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(), fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
+	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(),
+		fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
 	s.node.Run = "run"
 	s.node.Bootstrap(s.now, inc)
 	s.note("%d age", s.now)
@@ -99,7 +102,8 @@ func (s *sequence) age(ctx context.Context) error {
 // mark reports a run whose newest writes may be lost, or a clock that jumped.
 func (s *sequence) mark(ctx context.Context) error {
 	was, _ := s.node.Incarnation()
-	run, jumped := "run", []string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
+	run, jumped := "run",
+		[]string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
 	if s.rng.IntN(4) == 0 {
 		run = s.random().String()
 	}

@@ -100,7 +100,8 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 	}
 	stamp, shared := nodeset.StampOf(1, ballot), nodeset.Shared{Guard: s.guard, Retention: retention}
 	s.set = &nodeset.Configuration{
-		Stamp: stamp, Origin: stamp, Now: shared, Next: shared, Members: []nodeset.Member{{Identity: "me", Addr: "here"}},
+		Stamp: stamp, Origin: stamp, Now: shared, Next: shared,
+		Members: []nodeset.Member{{Identity: "me", Addr: "here"}},
 	}
 	s.keys = script.NewKeys(s.prefix, s.name).At(script.HomeOf(stamp))
 	s.node = s.server.Model.Name(s.keys.State())

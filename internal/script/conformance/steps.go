@@ -41,7 +41,8 @@ func (s *sequence) gather(ctx context.Context) error {
 		return nil // it would not vote
 	}
 	for _, a := range s.actors {
-		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpJoin, Ticket: a.terms.ID.Next(s.node.Fence())}); err != nil {
+		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpJoin,
+			Ticket: a.terms.ID.Next(s.node.Fence())}); err != nil {
 			return err
 		}
 	}
@@ -70,7 +71,8 @@ func (s *sequence) step(ctx context.Context) error {
 		if a.terms.Weight > 1 && s.rng.IntN(4) == 0 {
 			a.terms.Weight = 1 + s.rng.Uint64N(min(a.terms.Weight-1, 3)) // a holder gives back a part
 		}
-		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a), List: list, Patient: s.rng.IntN(2) == 0})
+		return s.request(ctx, a, protocol.Request{Op: protocol.OpSettle, Ticket: s.ticket(a),
+			List: list, Patient: s.rng.IntN(2) == 0})
 	case k < 68:
 		r := protocol.Request{Op: protocol.OpBeat, List: list, Patient: s.rng.IntN(2) == 0}
 		if list && s.rng.IntN(2) == 0 {

@@ -194,7 +194,8 @@ func (x *claimParts) tell(p *claimPart, e claimEvent) []sent {
 		x.client.Answer(p.at, a, n, &r, &answer, protocol.Verdict{Why: protocol.Counts})
 	case evPush:
 		m := x.msgs[e.msg]
-		a.Push(p.at, int(e.node), protocol.Push{ID: x.cfg.id(p.slot), Incarnation: m.inc, Ticket: m.ticket, Vote: true, Sum: m.sum, Digest: m.digest})
+		a.Push(p.at, int(e.node), protocol.Push{ID: x.cfg.id(p.slot), Incarnation: m.inc, Ticket: m.ticket,
+			Vote: true, Sum: m.sum, Digest: m.digest})
 	case evFail:
 		r := x.request(*p, e)
 		a.Fail(p.at, &r, false)
@@ -244,7 +245,8 @@ func (x *claimParts) staysFinal(p claimPart) bool {
 	a := p.a.Clone()
 	for i := range nodes {
 		r := protocol.Request{Node: i, Op: protocol.OpBeat, Sent: p.at}
-		x.client.Answer(p.at, a, new(process.Name), &r, &protocol.Answer{Status: protocol.OK, Ticket: a.State.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
+		x.client.Answer(p.at, a, new(process.Name), &r, &protocol.Answer{Status: protocol.OK,
+			Ticket: a.State.Ticket(), Vote: true}, protocol.Verdict{Why: protocol.Counts})
 		a.Push(p.at, i, protocol.Push{ID: a.State.ID, Ticket: a.State.Ticket(), Vote: true})
 		a.Up(p.at, i)
 	}
@@ -257,7 +259,8 @@ func (x *claimParts) staysFinal(p claimPart) bool {
 func (x *claimParts) request(p claimPart, e claimEvent) protocol.Request {
 	m := x.msgs[e.msg]
 	return protocol.Request{
-		Node: int(e.node), Op: m.op, Ticket: m.ticket, List: m.list, Patient: m.patient, Sent: p.at.Add(-time.Duration(m.age) * unit),
+		Node: int(e.node), Op: m.op, Ticket: m.ticket, List: m.list, Patient: m.patient,
+		Sent: p.at.Add(-time.Duration(m.age) * unit),
 	}
 }
 

@@ -85,7 +85,9 @@ type Config struct {
 	Off    model.Rules // rules of the node that are left out
 	Mutant bool        // rules of the client are
 
-	Live      int // look at every so many-th state whether a calm network serves all claims from there; 0: at none
+	// Look at every so many-th state whether a calm network serves all claims from
+	// there; 0: at none.
+	Live      int
 	MaxStates int // 0: no limit
 }
 
@@ -111,7 +113,8 @@ func Semaphore(ttl int) Config {
 	c := Mutex(ttl, false)
 	c.Capacity, c.Claims = 2, nil
 	for i := range 3 {
-		c.Claims = append(c.Claims, ClaimConfig{Weight: 1, Residue: byte(i), Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
+		c.Claims = append(c.Claims, ClaimConfig{Weight: 1, Residue: byte(i),
+			Propose: []protocol.Ticket{base + protocol.Ticket(i)}})
 	}
 	return c
 }
@@ -136,10 +139,12 @@ func (c *Config) terms(claim int) protocol.Terms {
 const timeout = 1000 * unit
 
 // start has a claim begin.
-func (c *Config) start(client *process.Client, now protocol.Time, a *process.Attempt, n *process.Name, claim int) {
+func (c *Config) start(client *process.Client, now protocol.Time,
+	a *process.Attempt, n *process.Name, claim int) {
 	cfg := client.Config(false)
 	cfg.Terms, cfg.NodeTimeout, cfg.Drift = c.terms(claim), timeout, time.Duration(c.Drift)*unit
-	client.Start(now, a, n, cfg, lease.Links{}, lease.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit})
+	client.Start(now, a, n, cfg, lease.Links{},
+		lease.Deferral{Nodes: c.Claims[claim].Later, After: time.Duration(c.Claims[claim].After) * unit})
 }
 
 // client returns the Client of every process, which takes for the nodes' clocks

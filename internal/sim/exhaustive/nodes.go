@@ -73,9 +73,11 @@ func (x *nodeParts) visit(e nodeEvent) nodeMove {
 		p.n.Mark(p.at, p.life)
 	}
 	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r)
-	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation, a.Ticket, a.Vote, int16(a.Wait/unit)
+	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation,
+		a.Ticket, a.Vote, int16(a.Wait/unit)
 	if counting {
-		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.HasTotals, a.Listed, a.Sum, a.Digest, a.AllSum, a.AllDigest
+		q.told, q.listed, q.sum, q.digest, q.allSum, q.allDigest = a.HasTotals, a.Listed, a.Sum,
+			a.Digest, a.AllSum, a.AllDigest
 		for _, l := range a.Lower {
 			q.lower |= 1 << x.slot(l.ID)
 		}

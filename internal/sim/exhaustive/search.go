@@ -27,7 +27,8 @@ func (r Result) String() string {
 	case !r.Complete:
 		end = "not complete"
 	}
-	return fmt.Sprintf("%d states, %d moves, depth %d, %s, %v", r.States, r.Moves, r.Depth, end, r.Elapsed.Round(time.Millisecond))
+	return fmt.Sprintf("%d states, %d moves, depth %d, %s, %v", r.States, r.Moves, r.Depth,
+		end, r.Elapsed.Round(time.Millisecond))
 }
 
 // search is breadth first, so what it finds first is found on a shortest path.
@@ -55,7 +56,8 @@ func Run(cfg Config) (r Result) {
 		s := x.states[at]
 		if cfg.Live > 0 && at%cfg.Live == 0 {
 			if wrong := x.stuck(s); wrong != "" {
-				r.Wrong, r.Trace = wrong, append(x.path(at, ""), "from here on nothing is lost and holders release at once", wrong)
+				r.Wrong, r.Trace = wrong, append(x.path(at, ""),
+					"from here on nothing is lost and holders release at once", wrong)
 				return r
 			}
 		}

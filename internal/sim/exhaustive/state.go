@@ -23,13 +23,15 @@ type space struct {
 func newSpace(cfg Config) *space {
 	x := &space{traffic: traffic{
 		cfg: cfg, msgs: make([]message, 1), msgIDs: map[message]msgID{}, older: make([]msgID, 1),
-		links: make([]linkPart, 1), linkIDs: map[link]uint32{{}: 0}, cols: make([]column, 1), colIDs: map[column]uint32{},
+		links: make([]linkPart, 1), linkIDs: map[link]uint32{{}: 0},
+		cols: make([]column, 1), colIDs: map[column]uint32{},
 	}}
 	x.claimParts = claimParts{
 		traffic: &x.traffic, mutant: cfg.Mutant || cfg.Off != 0, client: cfg.client(&x.clock),
 		claims: make([]claimPart, 1), claimIDs: map[string]uint32{}, moves: map[claimEvent]claimMove{},
 	}
-	x.nodeParts = nodeParts{traffic: &x.traffic, nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{}, visits: map[nodeEvent]nodeMove{}}
+	x.nodeParts = nodeParts{traffic: &x.traffic, nodes: make([]nodePart, 1), nodeIDs: map[string]uint32{},
+		visits: map[nodeEvent]nodeMove{}}
 	return x
 }
 
@@ -67,8 +69,10 @@ func (x *space) root() state {
 	s := state{
 		cols: [nodes]uint32{c, c, c},
 		left: budget{
-			fails: bound(x.cfg.Fails), cuts: bound(x.cfg.Cuts), repeats: bound(x.cfg.Repeats), beats: bound(x.cfg.Beats),
-			restarts: bound(x.cfg.Restarts), pauses: bound(x.cfg.Pauses), gains: bound(x.cfg.Gains), units: bound(x.cfg.Units),
+			fails: bound(x.cfg.Fails), cuts: bound(x.cfg.Cuts),
+			repeats: bound(x.cfg.Repeats), beats: bound(x.cfg.Beats),
+			restarts: bound(x.cfg.Restarts), pauses: bound(x.cfg.Pauses),
+			gains: bound(x.cfg.Gains), units: bound(x.cfg.Units),
 			drops: bound(x.cfg.Drops), stops: bound(x.cfg.Stops),
 		},
 	}
@@ -246,7 +250,8 @@ func (x *space) arrive(s *state, i, z uint8, m msgID) {
 	}
 	for _, p := range v.pushes {
 		l := x.links[c.links[p.claim]].link
-		if !l.cut && !x.claims[s.claims[p.claim]].final && !slices.Contains(l.pushes[:], p.msg) && slices.Contains(l.pushes[:], 0) {
+		if !l.cut && !x.claims[s.claims[p.claim]].final && !slices.Contains(l.pushes[:], p.msg) &&
+			slices.Contains(l.pushes[:], 0) {
 			put(l.pushes[:], p.msg)
 			c.links[p.claim] = x.link(l)
 		}

@@ -105,7 +105,8 @@ func (t *teller) words(s state, a action) string {
 	case actFailRequest:
 		return fmt.Sprintf("%s gives up %s to node %d", actor, t.msgs[l.requests[a.index]].op, z)
 	case actFailAnswer:
-		return fmt.Sprintf("%s gives up waiting for node %d's answer to %s", actor, z, t.msgs[l.answers[a.index]].op)
+		return fmt.Sprintf("%s gives up waiting for node %d's answer to %s", actor, z,
+			t.msgs[l.answers[a.index]].op)
 	case actCut:
 		return fmt.Sprintf("%s and node %d lose each other for good", actor, z)
 	case actDrop:

@@ -167,7 +167,8 @@ func (c *cast) act(label, what string, weight uint64) error {
 	case "tick":
 		w := c.World
 		if a.Timer != course.Never {
-			c.wire.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc, Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
+			c.wire.Handle(world.Event{At: a.Timer, Kind: world.EvTimer, Proc: a.Part.Proc,
+				Gen: a.Part.Proc.Epoch, Att: a}, w.Now)
 		}
 		return nil
 	}

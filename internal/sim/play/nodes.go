@@ -194,9 +194,10 @@ func (b *bench) repair(a *args) error {
 	label := a.next()
 	q := b.c.proc(label)
 	if a.take("told") {
-		q.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1}, func(i *world.RegisterOp, ok bool) {
-			b.c.wire.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
-		})
+		q.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1},
+			func(i *world.RegisterOp, ok bool) {
+				b.c.wire.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
+			})
 		return nil
 	}
 	q.Mender.Mended[n] = true

@@ -154,7 +154,8 @@ func (c *cast) notice(q world.Parcel) error {
 		return err
 	}
 	l := c.proc(q.From).Links[n.Index]
-	c.wire.Handle(world.Event{Kind: q.Kind, Proc: l.Proc, Gen: l.Proc.Epoch, M: &world.Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}}, c.World.Now)
+	c.wire.Handle(world.Event{Kind: q.Kind, Proc: l.Proc, Gen: l.Proc.Epoch,
+		M: &world.Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}}, c.World.Now)
 	return nil
 }
 
@@ -290,6 +291,7 @@ func (c *cast) recorder(op protocol.Op) command {
 		if a.err != nil {
 			return a.err
 		}
-		return c.record(label, lease.RegisterOp{Op: op, Alive: alive, Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
+		return c.record(label, lease.RegisterOp{Op: op, Alive: alive,
+			Stored: protocol.Stored{Value: []byte(value), Erased: erase}}, seq)
 	}
 }

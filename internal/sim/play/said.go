@@ -19,7 +19,8 @@ import (
 // phases are what a trace says of a claim.
 var phases = map[lease.Phase]string{
 	lease.Joining: "joins", lease.Waiting: "waits", lease.Holding: "holds", lease.Lost: "is lost",
-	lease.Left: "has left", lease.Busy: "gives up, as others are ahead", lease.NoQuorum: "gives up without a quorum",
+	lease.Left: "has left", lease.Busy: "gives up, as others are ahead",
+	lease.NoQuorum: "gives up without a quorum",
 	lease.Rejected: "is refused", lease.Expired: "is abandoned", lease.TooHeavy: "asks for more than there is",
 }
 

@@ -21,7 +21,8 @@ func (c *cast) changes() {
 		}
 		c.note(t)
 		g := c.wire.Seen[a]
-		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.State.Phase() || g.Ticket != a.State.Ticket() || a.State.Phase() == lease.Holding && !near {
+		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.State.Phase() ||
+			g.Ticket != a.State.Ticket() || a.State.Phase() == lease.Holding && !near {
 			c.wire.Note(a)
 			c.wire.Say("%s", Status(a))
 		}

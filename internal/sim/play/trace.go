@@ -147,7 +147,8 @@ func (p *player) begin(a *args) error {
 	w := trial.NewSchedule(s, rand.New(rand.NewPCG(1, 2)), nil)
 	w.Record, w.LateMessages, w.Offsets = false, true, false
 	w.Manual, w.Repairs = manual, repairs
-	wire := &Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]Glance{}, Said: map[string]bool{}, Does: map[string]string{}}
+	wire := &Wire{World: w, Began: w.Now, Seen: map[*world.Attempt]Glance{},
+		Said: map[string]bool{}, Does: map[string]string{}}
 	w.Wire = wire
 	p.cast = &cast{World: w, wire: wire, last: map[string]*world.Attempt{}}
 	p.commands = commandsOf(p.cast)

@@ -109,6 +109,7 @@ func parse(args []string) (p world.Parcel, rest []string, err error) {
 
 // operations are what a parcel may be.
 var operations = []string{
-	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello", "time", "mark", "longest", "push",
+	"join", "settle", "beat", "leave", "read", "open", "put", "repair", "hello",
+	"time", "mark", "longest", "push",
 	"look", "turn", "stay", "list", "complete", "yield", "move", "set",
 }

@@ -64,12 +64,14 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.EvictedBy)
 	case a.State.Evicted():
 	case a.Seen == lease.Expired && a.Waited && !a.Begun:
-		w.Fail("unsent", "%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
+		w.Fail("unsent",
+			"%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
 	case a.Seen == lease.Holding:
 		c.admitted(w, a)
 	case a.Seen == lease.Waiting && w.Clean:
 		c.settled(w, a)
-	case w.Clean && (a.Seen == lease.Lost || a.Seen == lease.Expired || a.Seen == lease.NoQuorum || a.Seen == lease.Rejected):
+	case w.Clean && (a.Seen == lease.Lost || a.Seen == lease.Expired || a.Seen == lease.NoQuorum ||
+		a.Seen == lease.Rejected):
 		w.Fail("lost", "%v is %s though nothing has failed", a, world.PhaseName(a.Seen))
 	}
 }
@@ -78,8 +80,9 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 // one round after the join settles it; like residues cost a few more.
 func (c *checker) settled(w *Schedule, a *world.Attempt) {
 	most := 8
-	own := w.Residues == protocol.Residues && w.Taken[a.State.ID.Residue()] == 1 // no other attempt that may meet a has it
-	if own && w.Window == 0 {                                                    // while some requests wait for room, others pass
+	// No other attempt that may meet a has it.
+	own := w.Residues == protocol.Residues && w.Taken[a.State.ID.Residue()] == 1
+	if own && w.Window == 0 { // while some requests wait for room, others pass
 		most = 2
 	}
 	if a.Rounds > most {
@@ -100,7 +103,8 @@ func (c *checker) admitted(w *Schedule, a *world.Attempt) {
 	for i := range c.highest {
 		h := &c.highest[i]
 		if h.weight+a.State.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.State.Ticket() {
-			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.State.Ticket()), h.holder, world.TicketName(h.ticket))
+			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.State.Ticket()),
+				h.holder, world.TicketName(h.ticket))
 		}
 		if h.weight == a.State.Weight {
 			known = true
@@ -128,7 +132,8 @@ func (c *checker) prompt(w *Schedule) {
 	}
 	var first *world.Attempt
 	for t := range w.Participants() {
-		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.NotStarted() && (first == nil || a.State.Ticket() < first.State.Ticket()) {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.NotStarted() &&
+			(first == nil || a.State.Ticket() < first.State.Ticket()) {
 			first = a
 		}
 	}

@@ -76,7 +76,8 @@ func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 		}
 	}
 	for t := range w.Participants() {
-		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt && e.State.Ticket() < a.State.Ticket() {
+		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt &&
+			e.State.Ticket() < a.State.Ticket() {
 			sum += e.State.Weight
 		}
 	}
@@ -90,7 +91,9 @@ func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 // that is about to count alone, too: its nodes were looked at before, and what
 // they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *Schedule) {
-	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool { return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled() })
+	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool {
+		return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled()
+	})
 	for _, sets := range append(w.Operators.next(), w.Decisions.Sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
 	}
@@ -122,12 +125,14 @@ func (l *ledger) settled(w *Schedule, i *world.RegisterOp) {
 		l.Puts = append(l.Puts, reported)
 	}
 	if i.Op != protocol.OpPut && found.Compare(i.Before) < 0 {
-		w.Fail("record", "%v finds %s though %s was there before it began", i, world.VersionName(found), world.VersionName(i.Before))
+		w.Fail("record", "%v finds %s though %s was there before it began", i,
+			world.VersionName(found), world.VersionName(i.Before))
 	}
 	for _, o := range l.Opens {
 		for _, p := range l.Puts {
 			if p.Run(o.Run) < 0 && p.Compare(o.found) > 0 {
-				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i, world.VersionName(p), world.VersionName(o.Run), world.VersionName(o.found))
+				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i,
+					world.VersionName(p), world.VersionName(o.Run), world.VersionName(o.found))
 			}
 		}
 	}

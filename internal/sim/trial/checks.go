@@ -56,7 +56,8 @@ func (c *checks) began(a *world.Attempt) {
 	}
 	most := max(a.Part.Proc.Client.Clock(a.Local())+ahead, c.Of[a.Part.Lock].fence+protocol.Residues)
 	if a.T0 > most {
-		w.Fail("ahead", "%v begins at %s, and no ticket of its name is above %s", a, world.TicketName(a.T0), world.TicketName(most))
+		w.Fail("ahead", "%v begins at %s, and no ticket of its name is above %s",
+			a, world.TicketName(a.T0), world.TicketName(most))
 	}
 }
 
@@ -119,7 +120,8 @@ func (c *checks) end() {
 	for _, n := range w.Nodes {
 		for i := range c.Of {
 			if now, m := n.Millis(w.Now.Add(n.SetBack)), n.Data(i); !n.Down && !m.Empty(now) {
-				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index, len(m.Claims(now)), m.Redlock.Value(now))
+				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index,
+					len(m.Claims(now)), m.Redlock.Value(now))
 			}
 		}
 	}
@@ -180,7 +182,8 @@ func (c *checks) ExpectRuns(well bool, parts ...*world.Participant) {
 	}
 	w.At(3*w.TTL, func() {
 		if len(w.Ledger.Opens) < n && !w.Draining && well {
-			c.w.Fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.Ledger.Opens), n)
+			c.w.Fail("stuck", "%d runs have begun, of %d, though one record of three is forged", len(w.Ledger.Opens),
+				n)
 		}
 	})
 }

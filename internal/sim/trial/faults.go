@@ -12,7 +12,8 @@ import (
 // time.
 func (f *faults) span() time.Duration {
 	w := f.w
-	return w.Around([...]time.Duration{w.NodeTimeout / 4, w.NodeTimeout * 2, w.TTL / 3, w.TTL, w.Guard}[w.RNG.IntN(5)])
+	return w.Around([...]time.Duration{w.NodeTimeout / 4, w.NodeTimeout * 2, w.TTL / 3,
+		w.TTL, w.Guard}[w.RNG.IntN(5)])
 }
 
 // RandomFaults spreads n random faults over the schedule.

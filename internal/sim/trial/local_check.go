@@ -8,7 +8,8 @@ import (
 
 // acts: the caller may act as a holder.
 func acts(c *world.Caller) bool {
-	return (c.Doing == world.Holding || c.Doing == world.Changing) && !c.Lease.Ended && c.Lease.Att.InForce() && !c.Value.Part.Proc.MayBeWrong()
+	return (c.Doing == world.Holding || c.Doing == world.Changing) && !c.Lease.Ended && c.Lease.Att.InForce() &&
+		!c.Value.Part.Proc.MayBeWrong()
 }
 
 // entered: the token of a writer is above those of all turns before, and that
@@ -43,7 +44,8 @@ func (l *localCheck) keptOut(w *Schedule, v *world.Value) {
 		}
 	}
 	a := v.Queue.Held(process.Read)
-	if !w.Clean || a == nil || next == nil || next.Mode != process.Read || !a.HoldState().Usable || a.HoldState().Waiters {
+	if !w.Clean || a == nil || next == nil || next.Mode != process.Read || !a.HoldState().Usable ||
+		a.HoldState().Waiters {
 		v.KeptOut = 0
 		return
 	}
@@ -71,11 +73,13 @@ func (l *localCheck) always(w *Schedule) {
 				sum += l.weight(w, c)
 				holder += " " + c.Name
 			}
-			if w.Clean && c.Doing != world.Holding && c.Doing != world.Changing && c.Doing != world.Resting && w.Now > c.Since.Add(w.longestWait(w.Callers*len(w.Procs)*w.Parts)) {
+			if w.Clean && c.Doing != world.Holding && c.Doing != world.Changing && c.Doing != world.Resting &&
+				w.Now > c.Since.Add(w.longestWait(w.Callers*len(w.Procs)*w.Parts)) {
 				w.Fail("late", "%s has waited for longer than the callers before it may hold", c.Name)
 			}
 		}
-		if a := t.Att; w.Clean && a != nil && a.Seen == lease.Waiting && w.Now > a.Settled.Add(w.longestWait(len(w.Procs)*w.Parts-1)) {
+		if a := t.Att; w.Clean && a != nil && a.Seen == lease.Waiting &&
+			w.Now > a.Settled.Add(w.longestWait(len(w.Procs)*w.Parts-1)) {
 			w.Fail("late", "%v has waited for longer than other processes may keep the name", a)
 		}
 	}

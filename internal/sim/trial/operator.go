@@ -20,7 +20,8 @@ import (
 func (o *operators) next() (sets []protocol.Quorums) {
 	last := o.w.Decisions.Latest()
 	for _, x := range o.w.Exchangers {
-		if x.Call != nil && x.Call.Config() == last && last.Stage == nodeset.Jointly && x.Call.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
+		if x.Call != nil && x.Call.Config() == last && last.Stage == nodeset.Jointly &&
+			x.Call.Next(x.P.Now().Add(2*o.w.NodeTimeout)) {
 			sets = append(sets, mutant.Honest(change.Finish(last, "").Quorums))
 		}
 	}
@@ -53,7 +54,8 @@ func (o *operators) recordAgain() {
 		return
 	}
 	for _, n := range lost {
-		n.Step(nodeset.RecordStep{Kind: nodeset.SetRestore, Identity: last.Members[last.Place(n.Address())].Identity, Config: last, Seen: n.Model.SetText()})
+		n.Step(nodeset.RecordStep{Kind: nodeset.SetRestore,
+			Identity: last.Members[last.Place(n.Address())].Identity, Config: last, Seen: n.Model.SetText()})
 		n.EachLink((*world.Link).Snap)
 	}
 }
@@ -96,7 +98,8 @@ func (o *operators) EmptyAhead() {
 		}
 		set := n.Model.Set()
 		has := set.Recorded()
-		if n.Down || has == nil || slices.ContainsFunc(w.Procs, func(p *world.Proc) bool { return p.Alive && p.Follower.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
+		if n.Down || has == nil || slices.ContainsFunc(w.Procs,
+			func(p *world.Proc) bool { return p.Alive && p.Follower.Members.Stamp().Epoch() >= has.Stamp.Epoch() }) {
 			continue
 		}
 		w.Log("node %d is ahead, and is emptied", n.Index+1)

@@ -85,14 +85,17 @@ func (w *Schedule) Play() (v *course.Violation) {
 func (w *Schedule) bound() time.Duration {
 	each := 4*w.Hold + 4*w.NodeTimeout + w.TTL/3
 	if w.Record {
-		each += 10 * w.TTL // an open that cannot find out, and a put that cannot reach a majority, are given up after a while
+		// An open that cannot find out, and a put that cannot reach a majority, are
+		// given up after a while.
+		each += 10 * w.TTL
 	}
 	wait := 2*w.Operators.LongestGuard() + 4*w.TTL
 	if w.Rival != nil {
 		wait += w.Rival.Lease + 2*w.TTL // its keys may stay, or come late
 	}
 	if w.Procs[0].Follower.Members != nil {
-		wait += 2 * nodeset.LongestRecordPause(w.NodeTimeout) // while faults go on, tries fail, and their pauses double
+		// While faults go on, tries fail, and their pauses double.
+		wait += 2 * nodeset.LongestRecordPause(w.NodeTimeout)
 	}
 	return wait + time.Duration(len(w.Procs)*w.Parts*max(1, w.Callers)+2)*each
 }

@@ -19,25 +19,29 @@ type Attempt struct {
 	Part *Participant
 	no   int // counts the participant's attempts
 
-	Seen       lease.Phase     // as last seen
-	T0         protocol.Ticket // T0
-	ticket     protocol.Ticket
-	Rounds     int
-	BeganAt    course.Moment
-	Settled    course.Moment
-	Expired    bool               // its deadline has passed while it held
-	wanted     []protocol.Request // by node: the newest that was to be sent
-	Waited     bool               // something of it had to wait for room
-	Begun      bool               // something of it has been sent, or would have been if there had been a connection
-	Timer      course.Moment
-	Second     course.Moment // the second in which requests and ticks are counted
-	Requests   int
-	Ticks      int
-	Mute       bool          // it is not renewed
-	EvictedBy  uint32        // the nodes that have said so, a bit for each
-	place      bool          // it has one of Proc.places
-	Bound      course.Moment // when it is renewed no more: see limit
-	ClaimsThen int           // the claims at the nodes when it began, less those that the nodes had been sent by then
+	Seen    lease.Phase     // as last seen
+	T0      protocol.Ticket // T0
+	ticket  protocol.Ticket
+	Rounds  int
+	BeganAt course.Moment
+	Settled course.Moment
+	Expired bool               // its deadline has passed while it held
+	wanted  []protocol.Request // by node: the newest that was to be sent
+	Waited  bool               // something of it had to wait for room
+	// Something of it has been sent, or would have been if there had been a
+	// connection.
+	Begun     bool
+	Timer     course.Moment
+	Second    course.Moment // the second in which requests and ticks are counted
+	Requests  int
+	Ticks     int
+	Mute      bool          // it is not renewed
+	EvictedBy uint32        // the nodes that have said so, a bit for each
+	place     bool          // it has one of Proc.places
+	Bound     course.Moment // when it is renewed no more: see limit
+	// The claims at the nodes when it began, less those that the nodes had been
+	// sent by then.
+	ClaimsThen int
 }
 
 func (a *Attempt) String() string {

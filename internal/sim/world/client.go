@@ -30,7 +30,8 @@ func (p *Proc) begin() {
 		p.names = append(p.names, &process.Name{Name: recordName + LockNames[i], Counting: w.Counting})
 	}
 	p.tasks.end()
-	p.clientTimer, p.Mender.reading, p.Mender.Mended, p.Mender.repaired = course.Never, make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
+	p.clientTimer, p.Mender.reading, p.Mender.Mended, p.Mender.repaired = course.Never,
+		make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
 	for _, l := range p.Links {
 		l.leapt, l.votes = l.Node.Wrong, 0
 	}
@@ -63,7 +64,8 @@ func (p *Proc) act(a *process.Action) {
 		l.Tell()
 	case process.ActGone:
 		if w.Eager {
-			w.send(Event{At: w.Now + 2, Kind: EvDown, Proc: p, Gen: p.Epoch, M: &Message{Link: l, Req: protocol.Request{Node: l.No}}})
+			w.send(Event{At: w.Now + 2, Kind: EvDown, Proc: p, Gen: p.Epoch,
+				M: &Message{Link: l, Req: protocol.Request{Node: l.No}}})
 		}
 	case process.ActShortenLeases:
 		p.early(a.Nodes, a.By)

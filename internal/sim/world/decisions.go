@@ -19,7 +19,8 @@ type decisions struct {
 	w         *World
 	decided   map[nodeset.Stamp]*nodeset.Configuration // nil: the processes know no sets
 	forgotten map[nodeset.Stamp]bool                   // see forgetDecisions
-	told      nodeset.Stamp                            // in a trace: the last one of which it has said that it was decided
+	// In a trace: the last one of which it has said that it was decided.
+	told nodeset.Stamp
 }
 
 // Assemble has each process begin with its list. If recorded, the first nodes
@@ -50,7 +51,8 @@ func (d *decisions) belong(c *nodeset.Configuration, nodes []*Node) {
 	d.decides(c)
 	for _, n := range nodes {
 		for _, kind := range []nodeset.RecordKind{nodeset.SetPromise, nodeset.SetAccept, nodeset.SetCommit} {
-			n.Step(nodeset.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.Address())].Identity, Config: c, Ready: d.w.Bootstrap})
+			n.Step(nodeset.RecordStep{Kind: kind, Ballot: "0", Identity: c.Members[c.Place(n.Address())].Identity,
+				Config: c, Ready: d.w.Bootstrap})
 		}
 	}
 }
@@ -58,9 +60,11 @@ func (d *decisions) belong(c *nodeset.Configuration, nodes []*Node) {
 // configuration is a set of some nodes.
 func (d *decisions) configuration(nodes []*Node, chance string) *nodeset.Configuration {
 	stamp := nodeset.Stamp("1.00000000" + chance)
-	c := &nodeset.Configuration{Stamp: stamp, Origin: stamp, Now: d.w.Settings(), Next: d.w.Settings(), Last: len(nodes) - 1}
+	c := &nodeset.Configuration{Stamp: stamp, Origin: stamp, Now: d.w.Settings(),
+		Next: d.w.Settings(), Last: len(nodes) - 1}
 	for i, n := range nodes {
-		c.Members = append(c.Members, nodeset.Member{Number: i, Identity: fmt.Sprintf("%s%d", chance[:4], n.Index), Addr: n.Address()})
+		c.Members = append(c.Members, nodeset.Member{Number: i,
+			Identity: fmt.Sprintf("%s%d", chance[:4], n.Index), Addr: n.Address()})
 	}
 	return c
 }
@@ -272,7 +276,8 @@ func (d *decisions) SetsAgree() {
 		}
 		for _, o := range d.w.Nodes {
 			if has := o.Model.Set(); set.Config.Place(o.Address()) >= 0 && has.Stamp() != set.Stamp() {
-				d.w.Fail("set", "node %s takes %v for recorded, and node %s has %q", n.Address(), set.Config, o.Address(), has.Text)
+				d.w.Fail("set", "node %s takes %v for recorded, and node %s has %q", n.Address(),
+					set.Config, o.Address(), has.Text)
 			}
 		}
 	}

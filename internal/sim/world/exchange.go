@@ -43,7 +43,8 @@ func (x *exchanger) begin() {
 		x.ends()
 		return
 	}
-	x.Call = &change.Operator{Exchange: change.Exchange{Undo: x.Undo}, TTL: w.TTL, NodeTimeout: w.NodeTimeout, Fanout: p.Client.Fanout()}
+	x.Call = &change.Operator{Exchange: change.Exchange{Undo: x.Undo}, TTL: w.TTL,
+		NodeTimeout: w.NodeTimeout, Fanout: p.Client.Fanout()}
 	if !x.Undo {
 		x.Call.Goal = x.Goals[0]
 	}

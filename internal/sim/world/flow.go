@@ -111,15 +111,18 @@ func (l *Link) pump() {
 func (l *Link) checkRoom(m *Message) {
 	w := l.Proc.World
 	if room := w.Window; l.Up && room > 0 && l.pending >= room+room/4 {
-		w.Fail("room", "process %s sends %v to node %d with %d requests unanswered there", l.Proc.Name, m.Req.Op, l.Index, l.pending)
+		w.Fail("room", "process %s sends %v to node %d with %d requests unanswered there",
+			l.Proc.Name, m.Req.Op, l.Index, l.pending)
 	}
 }
 
 // fits holds what is sent to what the claim wants, and to what is under way.
 func (l *Link) fits(m *Message) {
 	w, a := l.Proc.World, m.att
-	if r := a.wanted[m.Req.Node]; r.Op != protocol.OpLeave && (m.Req.Op != r.Op || m.Req.Op == protocol.OpSettle && m.Req.Ticket != r.Ticket) {
-		w.Fail("newest", "%v sends %v %s to node %d, and wants %v %s", a, m.Req.Op, TicketName(m.Req.Ticket), l.Index, r.Op, TicketName(r.Ticket))
+	if r := a.wanted[m.Req.Node]; r.Op != protocol.OpLeave &&
+		(m.Req.Op != r.Op || m.Req.Op == protocol.OpSettle && m.Req.Ticket != r.Ticket) {
+		w.Fail("newest", "%v sends %v %s to node %d, and wants %v %s", a, m.Req.Op, TicketName(m.Req.Ticket),
+			l.Index, r.Op, TicketName(r.Ticket))
 	}
 	if m.Req.Op != protocol.OpJoin && m.Req.Op != protocol.OpBeat {
 		return

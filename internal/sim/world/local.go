@@ -222,7 +222,8 @@ func (v *Value) tell(news process.News) {
 func (a *Attempt) HoldState() process.HoldState {
 	at := a.Local().Add(a.Part.Value.Stall)
 	valid := a.Seen == lease.Holding && at < a.Deadline()
-	return process.HoldState{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute, Waiters: valid && a.State.Waiters()}
+	return process.HoldState{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute,
+		Waiters: valid && a.State.Waiters()}
 }
 
 // Pass is HoldState of a claim that is handed over if it is usable.

@@ -57,7 +57,8 @@ func (m *machine) skewed(t protocol.Ticket) protocol.Ticket {
 
 // Later does something to the process; it waits while the process is stopped.
 func (m *machine) Later(d time.Duration, fn func()) {
-	m.p.World.Queue.Push(m.p.World.Now.Add(d), Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
+	m.p.World.Queue.Push(m.p.World.Now.Add(d),
+		Event{At: m.p.World.Now.Add(d), Kind: evProc, Proc: m.p, Gen: m.Epoch, fn: fn})
 }
 
 // Close is what Close of a Quorum does: all claims leave, operations on the

@@ -76,7 +76,8 @@ func (l *Link) meet() bool {
 // step sends a step of the register of a node's set. then, if not nil, gets what
 // the node keeps, or nil if the connection ends before the answer.
 func (l *Link) step(s nodeset.RecordStep, then func(has *nodeset.NodeSet)) {
-	l.transfer(&Message{about: moves, Link: l, step: s, kept: then, Req: protocol.Request{Node: l.No, Sent: l.Proc.Now()}})
+	l.transfer(&Message{about: moves, Link: l, step: s, kept: then,
+		Req: protocol.Request{Node: l.No, Sent: l.Proc.Now()}})
 }
 
 // stepped takes what a node keeps after a step.
@@ -235,7 +236,8 @@ func (f *follower) Regroup() {
 					p.Later(time.Millisecond, l.Connect)
 				}
 			case a.Ask > 0:
-				l.transfer(&Message{about: theSet, Link: l, of: f.Members.Stamp(), Req: protocol.Request{Node: l.No, Sent: p.Now()}, try: a.Ask})
+				l.transfer(&Message{about: theSet, Link: l, of: f.Members.Stamp(),
+					Req: protocol.Request{Node: l.No, Sent: p.Now()}, try: a.Ask})
 			default:
 				s := a.RecordStep
 				if s.Kind == nodeset.SetLife {
@@ -322,7 +324,6 @@ func (f *follower) Counts() func() bool {
 // process from each quorum that it knows, or the set that it counts on is known
 // to nodes that have left only: all others have lost it, and are another one.
 func (f *follower) Blocked() bool {
-	p := f.p
 	if f.Members == nil {
 		return false
 	}
@@ -331,19 +332,19 @@ func (f *follower) Blocked() bool {
 		return true
 	}
 	for _, m := range c.Members {
-		l := p.Link(m.Number)
-		if l.Node.Gone || l == p.nowhere {
+		l := f.p.Link(m.Number)
+		if l.Node.Gone || l == f.p.nowhere {
 			gone |= 1 << m.Number
 		} else if l.Node.epoch() > c.Stamp.Epoch() {
 			ahead |= 1 << m.Number
 		}
 	}
 	knows := func(n *Node) bool { set := n.Model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
-	if c.Origin != p.World.Decisions.Latest().Origin && slices.ContainsFunc(p.World.Nodes, knows) {
-		return !slices.ContainsFunc(p.World.Nodes, func(n *Node) bool {
-			return knows(n) && !p.World.Decisions.Retired(n)
+	if c.Origin != f.p.World.Decisions.Latest().Origin && slices.ContainsFunc(f.p.World.Nodes, knows) {
+		return !slices.ContainsFunc(f.p.World.Nodes, func(n *Node) bool {
+			return knows(n) && !f.p.World.Decisions.Retired(n)
 		})
 	}
 	// It follows only what a majority of those shows that decide what follows.
-	return gone != 0 && p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
+	return gone != 0 && f.p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
 }

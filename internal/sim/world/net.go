@@ -19,13 +19,15 @@ const (
 type about uint8
 
 const (
-	claims   about = iota // or records
-	Hello                 // how a connection begins: the node's incarnation, and its time
-	theTime               // the node's
-	thatMark              // the node shall begin a new incarnation if it still has the one of req.Ticket; 0: if its marker is of another run
-	repairs               // a question of a repair
-	moves                 // a step of the register of the node's set
-	theSet                // what the node keeps of its set
+	claims  about = iota // or records
+	Hello                // how a connection begins: the node's incarnation, and its time
+	theTime              // the node's
+	// The node shall begin a new incarnation if it still has the one of
+	// req.Ticket; 0: if its marker is of another run.
+	thatMark
+	repairs // a question of a repair
+	moves   // a step of the register of the node's set
+	theSet  // what the node keeps of its set
 )
 
 func (a about) String() string {
@@ -225,7 +227,8 @@ func (l *Link) arriveLate(m *Message) {
 // possible calls it again.
 func (l *Link) Connect() {
 	defer l.pump()
-	if l.Up || l.open || l.No < 0 || l.No != l.number() || l.Node.Down || l.Node.Paused || !l.Proc.Alive || l.Proc.Paused || l.stalled[Requests] || l.stalled[Answers] {
+	if l.Up || l.open || l.No < 0 || l.No != l.number() || l.Node.Down || l.Node.Paused || !l.Proc.Alive ||
+		l.Proc.Paused || l.stalled[Requests] || l.stalled[Answers] {
 		return
 	}
 	w := l.Proc.World
@@ -290,7 +293,8 @@ func (l *Link) again() {
 // was away they may have missed something.
 func (l *Link) Tell() {
 	w := l.Proc.World
-	w.send(Event{At: w.Now.Add(w.Delay), Kind: EvUp, Proc: l.Proc, Gen: l.Proc.Epoch, M: &Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}})
+	w.send(Event{At: w.Now.Add(w.Delay), Kind: EvUp, Proc: l.Proc, Gen: l.Proc.Epoch,
+		M: &Message{Link: l, Gen: l.Gen, Req: protocol.Request{Node: l.No}}})
 }
 
 // Cut stops the traffic in the given directions.

@@ -145,7 +145,8 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 		if m.inq != nil {
 			w.Log("node %d: %v %v%s -> %s", n.Index, m.inq, m.Req.Op, when, AnswerName(m.Req, a))
 		} else {
-			w.Log("node %d: %v %v %s%s -> %s", n.Index, m.att, m.Req.Op, TicketName(m.Req.Ticket), when, AnswerName(m.Req, a))
+			w.Log("node %d: %v %v %s%s -> %s", n.Index, m.att, m.Req.Op,
+				TicketName(m.Req.Ticket), when, AnswerName(m.Req, a))
 		}
 	}
 	for _, o := range outs {
@@ -212,7 +213,8 @@ func (n *Node) mark() {
 // Address is what a process dials to reach the node, and the set records: of
 // two addresses the first that it does.
 func (n *Node) Address() string {
-	if c := n.World.Decisions.Latest(); n.Second != "" && c != nil && c.Place(n.first()) < 0 && c.Place(n.Second) >= 0 {
+	if c := n.World.Decisions.Latest(); n.Second != "" && c != nil && c.Place(n.first()) < 0 &&
+		c.Place(n.Second) >= 0 {
 		return n.Second
 	}
 	return n.first()

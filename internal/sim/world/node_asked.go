@@ -127,7 +127,9 @@ func (n *Node) asked(m *Message) error {
 	switch {
 	case n.Refuse:
 		return errRefused
-	case by.Follower.Members != nil && n.Lie == nil && m.stamp != set.Stamp() && (q.op == "look" || q.op == "complete"): // they name the marker's key
+	// They name the marker's key.
+	case by.Follower.Members != nil && n.Lie == nil && m.stamp != set.Stamp() &&
+		(q.op == "look" || q.op == "complete"):
 		return errOtherSet
 	case !marked:
 		return errUnmarked
@@ -139,7 +141,8 @@ func (n *Node) asked(m *Message) error {
 // marker is what the node says of itself.
 func (n *Node) marker() repair.Marker {
 	inc, _ := n.Model.Incarnation()
-	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(), Wait: n.Model.Recovering(n.Millis(n.World.Now))}
+	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(),
+		Wait: n.Model.Recovering(n.Millis(n.World.Now))}
 }
 
 // perPortion is how many names a node lists at a time.

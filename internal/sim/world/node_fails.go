@@ -60,7 +60,8 @@ func (n *Node) Save() {
 // Refuses has it refuse every request, permanently or for now, or no more.
 func (n *Node) Refuses(all, forNow bool) {
 	if n.Refuse != (all && !forNow) || n.busy != (all && forNow) {
-		n.World.Tape.Note("refuse %d%s", n.Index+1, map[bool]string{!all: " no more", all && forNow: " for now"}[true])
+		n.World.Tape.Note("refuse %d%s", n.Index+1,
+			map[bool]string{!all: " no more", all && forNow: " for now"}[true])
 	}
 	n.Refuse, n.busy = all && !forNow, all && forNow
 }
@@ -190,7 +191,8 @@ func (n *Node) SetRight() {
 		// one moment: that is a promise only where they are a minority,
 		// also of a set that has got smaller since.
 		n.righted = true
-		n.World.Excused = n.World.Excused || n.jumped || n.World.Decisions.Sets().Blocked(n.World.Decisions.Numbers(func(o *Node) bool { return o.righted }))
+		n.World.Excused = n.World.Excused || n.jumped ||
+			n.World.Decisions.Sets().Blocked(n.World.Decisions.Numbers(func(o *Node) bool { return o.righted }))
 		n.Jump(-n.Wrong)
 	}
 }

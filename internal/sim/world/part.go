@@ -28,8 +28,10 @@ type Participant struct {
 	Att    *Attempt // nil: idle
 	Value  *Value   // what callers share under its claims; nil: it acts by itself
 
-	Keeps    bool          // it does not let go by itself
-	Register *process.Name // it acquires the name of the register that decides which configuration follows; nil: another name
+	Keeps bool // it does not let go by itself
+	// It acquires the name of the register that decides which configuration
+	// follows; nil: another name.
+	Register *process.Name
 	succeeds *change.Succession
 
 	run *runIO // it acquires only for that; nil: nothing is under way
@@ -156,7 +158,8 @@ func (t *Participant) begin() {
 	if w.Wire != nil {
 		id, later = w.Wire.Claim(t)
 	}
-	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, BeganAt: w.Now, Timer: course.Never, Rounds: 1, wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
+	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, BeganAt: w.Now, Timer: course.Never, Rounds: 1,
+		wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
 	if !w.Clean && w.Wire == nil && (t.auto || t.Value != nil) && w.RNG.IntN(16) == 0 {
 		a.Mute, muted = true, true
 	}
@@ -165,8 +168,10 @@ func (t *Participant) begin() {
 	}
 	w.Stats.Claims++
 	cfg := p.Client.Config(t.Register != nil)
-	cfg.Terms = protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(), Counting: w.Counting, Notify: true}
-	cfg.Try, cfg.ShortHold, cfg.NoRenewal, cfg.NodeTimeout, cfg.Drift = try, true, muted, w.NodeTimeout, w.Margin(p.lease())
+	cfg.Terms = protocol.Terms{ID: id, Weight: t.Weight, Capacity: w.Capacity, TTL: p.lease(),
+		Counting: w.Counting, Notify: true}
+	cfg.Try, cfg.ShortHold, cfg.NoRenewal, cfg.NodeTimeout, cfg.Drift = try, true, muted,
+		w.NodeTimeout, w.Margin(p.lease())
 	if t.Register != nil {
 		cfg.Weight, cfg.Capacity, cfg.Counting = 1, 1, false
 		cfg.TTL, cfg.NodeTimeout = t.succeeds.TTL, t.succeeds.NodeTimeout
@@ -174,7 +179,8 @@ func (t *Participant) begin() {
 	var links lease.Links
 	for i := range int(cfg.Nodes) {
 		l := p.Link(i)
-		links.Add(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true) // busy: so that Fanout defers nodes
+		// busy: so that Fanout defers nodes.
+		links.Add(i, l.Up, l.waits(), p.Client.Fanout().NodeTimeout(i, cfg.NodeTimeout, cfg.TTL), true)
 	}
 	if later == nil { // as the runtime, with a name that differs from one claim to the next
 		d := p.Client.Fanout().Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)

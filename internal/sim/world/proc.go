@@ -40,12 +40,14 @@ type Proc struct {
 }
 
 func NewProc(w *World, i int) *Proc {
-	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i, TTL: w.TTL, Own: w.Settings()}
+	p := &Proc{World: w, Name: strconv.Itoa(i), Label: string(rune('a' + i)), Index: i,
+		TTL: w.TTL, Own: w.Settings()}
 	p.machine = machine{p: p, Clock: course.NewClock(w.RNG, &w.Setting), Alive: true}
 	p.Follower.p, p.Mender.p, p.RegisterOps.p = p, p, p
 	p.Adjust()
 	for i, n := range w.Nodes {
-		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true, last: [2]course.Moment{w.Now, w.Now}})
+		p.Links = append(p.Links, &Link{Proc: p, Node: n, Index: i, No: i, Up: true, open: true,
+			last: [2]course.Moment{w.Now, w.Now}})
 	}
 	p.nowhere = &Link{Proc: p, Node: w.Nodes[0], No: -1, at: "nowhere"}
 	p.begin()
@@ -156,7 +158,10 @@ func (p *Proc) answer(m *Message) {
 		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, AnswerName(m.Req, m.ans))
 	}
 	var do []process.Action
-	m.att.event(func() { _, do = p.Client.Answer(p.Now(), m.att.Attempt, m.att.Part.shared(), &m.Req, &m.ans, v) })
+	m.att.event(func() {
+		_, do = p.Client.Answer(p.Now(), m.att.Attempt,
+			m.att.Part.shared(), &m.Req, &m.ans, v)
+	})
 	p.CarryOut(do)
 }
 
@@ -228,7 +233,8 @@ func (p *Proc) down(l *Link, no int) {
 // more.
 func (p *Proc) Again(a *Attempt, n *Node, op protocol.Op) {
 	if a != nil {
-		m := &Message{att: a, Link: p.To(n), terms: a.State.Terms, Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
+		m := &Message{att: a, Link: p.To(n), terms: a.State.Terms,
+			Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
 		p.World.send(Event{At: p.World.Now.Add(p.World.Delay), Kind: EvLate, M: m})
 	}
 }

@@ -52,7 +52,8 @@ func (o *registerOps) Start(owner *Attempt, in lease.RegisterOp, then func(i *Re
 
 // StartNamed is that with the name, and with the time after which it is given
 // up.
-func (o *registerOps) StartNamed(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp, then func(i *RegisterOp, ok bool)) {
+func (o *registerOps) StartNamed(limit time.Duration, owner *Attempt, name *process.Name, in lease.RegisterOp,
+	then func(i *RegisterOp, ok bool)) {
 	p, w := o.p, o.p.World
 	w.registerOps++
 	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, timer: course.Never}
@@ -237,9 +238,11 @@ func (t *Participant) turn(a *Attempt) {
 			t.Release()
 		}
 	}
-	version := protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID, Seq: 1} // 0 is for what is recorded again
+	// 0 is for what is recorded again.
+	version := protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID, Seq: 1}
 	put := func(s protocol.Stored) {
-		p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s}, func(_ *RegisterOp, ok bool) { leave(ok) })
+		p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s},
+			func(_ *RegisterOp, ok bool) { leave(ok) })
 	}
 	run := protocol.Stored{Version: protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}}
 	p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: run}, func(i *RegisterOp, ok bool) {

@@ -325,12 +325,14 @@ func (m *mender) repairEnd(node int, r *repair.Report) string {
 			silent = append(silent, fmt.Sprint(m.p.Link(i).Index+1))
 		}
 	}
-	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", m.p.Label, node, strings.Join(silent, " "))
+	return fmt.Sprintf("%s cannot repair node %d: too few others can list names, not %s", m.p.Label,
+		node, strings.Join(silent, " "))
 }
 
 // brings counts the names that a process is bringing to a node.
 func (m *mender) brings(n *Node, more int) {
 	if m.reading[n.Index] += more; m.reading[n.Index] > maxReads {
-		m.p.World.Fail("busy", "process %s brings %d names to node %d at once", m.p.Name, m.reading[n.Index], n.Index)
+		m.p.World.Fail("busy", "process %s brings %d names to node %d at once",
+			m.p.Name, m.reading[n.Index], n.Index)
 	}
 }

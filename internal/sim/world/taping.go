@@ -14,7 +14,8 @@ import (
 // Setup begins the trace on the tape with the settings and the clocks.
 func (w *World) Setup() {
 	x := w.Tape
-	s := fmt.Sprintf("nodes %d ttl %v guard %v retention %v timeout %v", len(w.Nodes), w.TTL, w.Guard, w.Retention, w.NodeTimeout)
+	s := fmt.Sprintf("nodes %d ttl %v guard %v retention %v timeout %v", len(w.Nodes), w.TTL,
+		w.Guard, w.Retention, w.NodeTimeout)
 	switch {
 	case w.Counting:
 		s += fmt.Sprintf(" semaphore %d", w.Capacity)
@@ -69,7 +70,8 @@ func (w *World) tape(e Event) {
 }
 
 func (w *World) tapeClaim(t *Participant, id protocol.ID, d lease.Deferral) {
-	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.Label(), t.Weight, t.Proc.Wall, hex.EncodeToString(id[:]))
+	s := fmt.Sprintf("claim %s weight %d wall %v id %s", t.Label(), t.Weight,
+		t.Proc.Wall, hex.EncodeToString(id[:]))
 	if t.Lock > 0 {
 		s += fmt.Sprintf(" lock %d", t.Lock+1)
 	}

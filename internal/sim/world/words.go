@@ -38,7 +38,8 @@ var Prefixes = map[kind]string{EvLate: "late ", evFail: "failure ", EvUp: "up ",
 func (p Parcel) Covers(o Parcel) bool {
 	same := func(a, b string) bool { return a == "*" || a == b }
 	kinds := p.Kind == o.Kind || p.Kind == EvRequest && o.Kind <= evPush && o.Kind != EvLate && o.Kind != evFail
-	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) && (p.No == 0 || p.No == o.No)
+	return kinds && same(p.From, o.From) && same(p.To, o.To) && (p.Op == "" || p.Op == o.Op) &&
+		(p.No == 0 || p.No == o.No)
 }
 
 // exact is the name of one message and of no other.
@@ -113,7 +114,8 @@ func VersionName(v protocol.Version) string {
 
 func AnswerName(r protocol.Request, a protocol.Answer) string {
 	if e := a.Record; e != nil {
-		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version), VersionName(e.Promise), e.CaughtUp)
+		return fmt.Sprintf("%v %s promise %s whole=%t", a.Status, VersionName(e.Version),
+			VersionName(e.Promise), e.CaughtUp)
 	}
 	if a.Status != protocol.OK || r.Op == protocol.OpLeave {
 		return a.Status.String()
@@ -133,5 +135,6 @@ func AnswerName(r protocol.Request, a protocol.Answer) string {
 
 // PhaseName is that of traces.
 func PhaseName(p lease.Phase) string {
-	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum", "rejected", "lapsed", "too heavy"}[p]
+	return [...]string{"joining", "waiting", "HOLDING", "LOST", "left", "taken", "no quorum",
+		"rejected", "lapsed", "too heavy"}[p]
 }

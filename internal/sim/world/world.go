@@ -102,7 +102,8 @@ type Network interface {
 
 // NewWorld makes one that judge holds to its promises.
 func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *World {
-	w := &World{Setting: s, LateMessages: true, Judge: judge, Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
+	w := &World{Setting: s, LateMessages: true, Judge: judge,
+		Course: course.Course{RNG: r, Now: course.Moment(time.Second), Trace: trace}}
 	w.Push = func(at course.Moment, do func()) { w.Queue.Push(at, Event{At: at, Kind: evFunc, fn: do}) }
 	w.Decisions = decisions{w: w}
 	w.Listed, w.Undecided, w.Held = map[string]bool{}, map[string]bool{}, map[string]bool{}
@@ -116,7 +117,8 @@ func NewWorld(s course.Setting, r *rand.Rand, trace io.Writer, judge Judge) *Wor
 		w.Procs = append(w.Procs, NewProc(w, i))
 	}
 	if w.Trace != nil {
-		w.Log("%d nodes, %d processes, capacity %d, weights %v, ttl %v, skew %v, guard %v", s.Nodes, s.Procs, s.Capacity, s.Weights, s.TTL, s.Skew, s.Guard)
+		w.Log("%d nodes, %d processes, capacity %d, weights %v, ttl %v, skew %v, guard %v", s.Nodes, s.Procs,
+			s.Capacity, s.Weights, s.TTL, s.Skew, s.Guard)
 	}
 	return w
 }

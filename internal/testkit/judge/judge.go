@@ -43,7 +43,8 @@ type Overlap[T any] struct {
 
 func (o Overlap[T]) String() string {
 	last := o.Holds[len(o.Holds)-1]
-	return fmt.Sprintf("%d held at a time: %v began %v before %v ended", o.Weight, last.Of, time.Duration(o.Holds[0].To-o.At), o.Holds[0].Of)
+	return fmt.Sprintf("%d held at a time: %v began %v before %v ended", o.Weight, last.Of,
+		time.Duration(o.Holds[0].To-o.At), o.Holds[0].Of)
 }
 
 // Overlaps finds the moments from which on the holds of one name weighed more
@@ -117,7 +118,8 @@ func sweep[T any](holds []Hold[T], edge func(at, weight int64, begins bool, in m
 type Fall[T any] struct{ Earlier, Later Hold[T] }
 
 func (f Fall[T]) String() string {
-	return fmt.Sprintf("%v comes after %v, and its token %d is not above %d", f.Later.Of, f.Earlier.Of, f.Later.Token, f.Earlier.Token)
+	return fmt.Sprintf("%v comes after %v, and its token %d is not above %d", f.Later.Of, f.Earlier.Of,
+		f.Later.Token, f.Earlier.Token)
 }
 
 // Falls finds holds of one name whose token is not above that of every earlier

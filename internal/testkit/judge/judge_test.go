@@ -32,7 +32,8 @@ func TestOverlaps(t *testing.T) {
 // nothing, in every check.
 func TestHoldsThatShowNothing(t *testing.T) {
 	t.Parallel()
-	a, over := hold{Of: "a", From: 100, To: 200, Weight: 1, Token: 5}, hold{Of: "b", From: 150, To: 150, Weight: 1, Token: 1}
+	a, over := hold{Of: "a", From: 100, To: 200, Weight: 1, Token: 5},
+		hold{Of: "b", From: 150, To: 150, Weight: 1, Token: 1}
 	for _, to := range []int64{150, 120} {
 		over.To = to
 		both := []hold{a, over}
@@ -47,14 +48,16 @@ func TestHoldsThatShowNothing(t *testing.T) {
 
 func TestPeak(t *testing.T) {
 	t.Parallel()
-	weight, at := judge.Peak([]hold{{From: 10, To: 20, Weight: 2}, {From: 15, To: 30, Weight: 3}, {From: 40, To: 50, Weight: 4}, {From: 60, To: 70, Weight: 5}})
+	weight, at := judge.Peak([]hold{{From: 10, To: 20, Weight: 2}, {From: 15, To: 30, Weight: 3},
+		{From: 40, To: 50, Weight: 4}, {From: 60, To: 70, Weight: 5}})
 	assert.EqualValues(t, 5, weight)
 	assert.EqualValues(t, 15, at, "for the first time")
 }
 
 func TestFalls(t *testing.T) {
 	t.Parallel()
-	a, b := hold{Of: "a", From: 100, To: 200, Weight: 1, Token: 7}, hold{Of: "b", From: 200, To: 300, Weight: 1, Token: 8}
+	a, b := hold{Of: "a", From: 100, To: 200, Weight: 1, Token: 7},
+		hold{Of: "b", From: 200, To: 300, Weight: 1, Token: 8}
 	assert.Empty(t, judge.Falls([]hold{b, a}, 1))
 	b.Token = 7
 	assert.Len(t, judge.Falls([]hold{a, b}, 1), 1, "the same token twice")
@@ -65,7 +68,8 @@ func TestFalls(t *testing.T) {
 	assert.Empty(t, judge.Falls([]hold{a, b}, 2), "both could have been held together")
 	low := hold{Of: "c", From: 150, To: 160, Weight: 1, Token: 9}
 	last := hold{Of: "d", From: 400, To: 500, Weight: 1, Token: 8}
-	assert.Len(t, judge.Falls([]hold{a, low, last}, 1), 1, "the highest token so far counts, and not the last one")
+	assert.Len(t, judge.Falls([]hold{a, low, last}, 1),
+		1, "the highest token so far counts, and not the last one")
 }
 
 // A writer that has become a reader is one claim with one token, which readers
@@ -73,7 +77,8 @@ func TestFalls(t *testing.T) {
 func TestFallsOfAClaimThatGoesOn(t *testing.T) {
 	t.Parallel()
 	const all = 10
-	writer, reader := hold{From: 10, To: 20, Weight: all, Token: 5, Continued: true}, hold{From: 20, To: 30, Weight: 1, Token: 5}
+	writer, reader := hold{From: 10, To: 20, Weight: all, Token: 5, Continued: true},
+		hold{From: 20, To: 30, Weight: 1, Token: 5}
 	assert.Empty(t, judge.Falls([]hold{writer, reader}, all))
 	writer.Token = 6
 	assert.Len(t, judge.Falls([]hold{writer, reader}, all), 1)
@@ -83,14 +88,17 @@ func TestFallsOfAClaimThatGoesOn(t *testing.T) {
 
 func TestOvertakes(t *testing.T) {
 	t.Parallel()
-	first, second := hold{Of: "1", From: 100, To: 200, Weight: 3, Token: 1}, hold{Of: "2", From: 200, To: 300, Weight: 3, Token: 2}
+	first, second := hold{Of: "1", From: 100, To: 200, Weight: 3, Token: 1},
+		hold{Of: "2", From: 200, To: 300, Weight: 3, Token: 2}
 	assert.Empty(t, judge.Overtakes([]hold{second, first}, 5), "in order")
 	second.From, second.To = 50, 90
-	assert.Equal(t, []hold{second}, judge.Overtakes([]hold{second, first}, 5), "the first one waited, and there was no room for both")
+	assert.Equal(t, []hold{second}, judge.Overtakes([]hold{second, first}, 5),
+		"the first one waited, and there was no room for both")
 	assert.Empty(t, judge.Overtakes([]hold{second, first}, 6), "there was room for both")
 	small := hold{Of: "3", From: 60, To: 70, Weight: 2, Token: 3}
 	first.From = 10
-	assert.Equal(t, []hold{second, small}, judge.Overtakes([]hold{first, second, small}, 5), "all that are ahead count")
+	assert.Equal(t, []hold{second, small},
+		judge.Overtakes([]hold{first, second, small}, 5), "all that are ahead count")
 }
 
 func TestUsed(t *testing.T) {

@@ -174,7 +174,8 @@ func (n *Node) greet() (*transport.Info, error) {
 	if n.down != nil {
 		return nil, n.down
 	}
-	return &transport.Info{RunID: n.server.RunID, Version: "7.0.0", Role: "master", RoundTrip: max(1, n.delay)}, nil
+	return &transport.Info{RunID: n.server.RunID, Version: "7.0.0", Role: "master", RoundTrip: max(1, n.delay)},
+		nil
 }
 
 func (n *Node) join(t *Transport) {

@@ -112,7 +112,8 @@ func TestLibraryWithoutServers(t *testing.T) {
 		require.NoError(t, e.Resign(soon(t)))
 	})
 	for i, n := range nodes {
-		require.Eventually(t, func() bool { return n.Size() == 0 }, patience, time.Millisecond, "claims at node %d", i)
+		require.Eventually(t, func() bool { return n.Size() == 0 }, patience,
+			time.Millisecond, "claims at node %d", i)
 	}
 }
 

@@ -63,7 +63,8 @@ var (
 func NewTransport(n *Node, cfg transport.Config) *Transport { return newTransport(n, cfg, false) }
 
 func newTransport(n *Node, cfg transport.Config, barred bool) *Transport {
-	t := &Transport{node: n, cfg: cfg, barred: barred, info: &transport.Info{}, room: Room, err: fmt.Errorf("%w: %w", transport.ErrDown, errConnecting)}
+	t := &Transport{node: n, cfg: cfg, barred: barred, info: &transport.Info{}, room: Room,
+		err: fmt.Errorf("%w: %w", transport.ErrDown, errConnecting)}
 	t.wake.L, t.hello.L = &t.mu, &t.mu
 	n.join(t)
 	t.wg.Go(t.run)

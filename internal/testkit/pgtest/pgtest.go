@@ -82,11 +82,13 @@ func Start(t testing.TB) (url string) {
 		return cmd
 	}
 	data := filepath.Join(dir, "data")
-	if out, err := run("initdb", "-D", data, "-U", "quorate", "-A", "trust", "--no-sync").CombinedOutput(); err != nil {
+	if out, err := run("initdb", "-D", data, "-U", "quorate", "-A", "trust",
+		"--no-sync").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
 	port := free(t)
-	server := run("postgres", "-D", data, "-h", "127.0.0.1", "-p", port, "-k", dir, "-c", "fsync=off", "-c", "client_connection_check_interval=100ms")
+	server := run("postgres", "-D", data, "-h", "127.0.0.1", "-p", port, "-k", dir, "-c", "fsync=off", "-c",
+		"client_connection_check_interval=100ms")
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)

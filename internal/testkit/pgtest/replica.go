@@ -61,7 +61,8 @@ func (tm terms) run(replica func(ctx context.Context, q *quorate.Quorum, db *sql
 
 // Replicas starts n replicas that use the nodes and the database. They are
 // killed at the end of the test. Their lines come out of the channel.
-func Replicas(t testing.TB, n int, nodes []string, database string) (all []*worker.Worker, lines chan string) {
+func Replicas(t testing.TB, n int, nodes []string,
+	database string) (all []*worker.Worker, lines chan string) {
 	t.Helper()
 	lines = make(chan string, 100)
 	for range n {
@@ -82,6 +83,7 @@ func Replicas(t testing.TB, n int, nodes []string, database string) (all []*work
 // Runs reports whether a statement runs in the database that begins so.
 func Runs(db *sql.DB, begin string) bool {
 	var n int
-	err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 || '%' AND state = 'active'", begin).Scan(&n)
+	err := db.QueryRow("SELECT count(*) FROM pg_stat_activity WHERE query LIKE $1 || '%' AND state = 'active'",
+		begin).Scan(&n)
 	return err == nil && n == 1
 }

@@ -59,7 +59,8 @@ func stands(pid int) (bool, error) {
 		}
 		// "pid (name) state ...", and a name may hold anything, parentheses
 		// too.
-		if _, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" ")); !bytes.HasPrefix(rest, []byte("T")) {
+		if _, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:],
+			[]byte(" ")); !bytes.HasPrefix(rest, []byte("T")) {
 			return false, nil
 		}
 	}

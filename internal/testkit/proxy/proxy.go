@@ -63,7 +63,8 @@ func Open(server string) (*Proxy, error) {
 	}
 	pass := &Fault{}
 	p := &Proxy{
-		server: server, listener: l, up: lane{commands: pass, pushes: pass}, down: lane{commands: pass, pushes: pass},
+		server: server, listener: l, up: lane{commands: pass, pushes: pass},
+		down:    lane{commands: pass, pushes: pass},
 		changed: make(chan struct{}), conns: map[*conn]bool{},
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

@@ -270,7 +270,8 @@ func TestKinds(t *testing.T) {
 		held, spare net.Conn
 	}{{proxy.Pushes, pushes, commands}, {proxy.Commands, commands, pushes}} {
 		var observed atomic.Int64
-		p.Impose(proxy.Down, one.kind, proxy.Fault{Hold: true, Observe: func(data []byte) { observed.Add(int64(len(data))) }})
+		p.Impose(proxy.Down, one.kind, proxy.Fault{Hold: true,
+			Observe: func(data []byte) { observed.Add(int64(len(data))) }})
 		send(t, one.held, "held")
 		send(t, one.spare, "spared")
 		assert.Equal(t, "spared", receive(t, one.spare, 6))
@@ -287,7 +288,8 @@ func TestKinds(t *testing.T) {
 func TestStart(t *testing.T) {
 	t.Parallel()
 	server := echo(t)
-	proxies, urls := proxy.Start(t, []string{"redis://user:secret@" + server.Addr()}, proxy.Fault{Delay: 30 * time.Millisecond})
+	proxies, urls := proxy.Start(t, []string{"redis://user:secret@" + server.Addr()},
+		proxy.Fault{Delay: 30 * time.Millisecond})
 	require.Len(t, proxies, 1)
 	assert.Equal(t, "redis://user:secret@"+proxies[0].Addr(), urls[0])
 	began := time.Now()

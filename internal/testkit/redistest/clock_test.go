@@ -104,7 +104,8 @@ func TestRateChangesWithoutAJump(t *testing.T) {
 		shows, err := s.Client().Time(t.Context()).Result()
 		require.NoError(t, err)
 		to := s.Clock()
-		assert.False(t, shows.Before(from.Truncate(time.Microsecond)) || shows.After(to), "rate %v: %v is not between %v and %v", rate, shows, from, to)
+		assert.False(t, shows.Before(from.Truncate(time.Microsecond)) || shows.After(to),
+			"rate %v: %v is not between %v and %v", rate, shows, from, to)
 	}
 }
 

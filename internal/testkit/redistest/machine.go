@@ -19,7 +19,8 @@ import (
 
 // ErrNoCompiler says that there is no C compiler, or no Linux, without which a
 // server cannot have a clock or a disk of its own.
-var ErrNoCompiler = errors.New("there is no C compiler on Linux, which WithClock and WithDisk need: install one with " +
+var ErrNoCompiler = errors.New("there is no C compiler on Linux, which WithClock and WithDisk need: install " +
+	"one with " +
 	"`apt-get install gcc libc6-dev` (Debian, Ubuntu) or `dnf install gcc` (Fedora)")
 
 // machine stands between a server and the kernel, and is the server's clock and
@@ -96,7 +97,8 @@ func (h *host) openMachine() error {
 	}
 	err = errors.Join(os.RemoveAll(h.machineDir()), os.Mkdir(h.machineDir(), 0o700))
 	if err == nil {
-		err = errors.Join(os.WriteFile(h.library(), library, 0o600), os.WriteFile(h.page(), make([]byte, pageSize), 0o600))
+		err = errors.Join(os.WriteFile(h.library(), library, 0o600),
+			os.WriteFile(h.page(), make([]byte, pageSize), 0o600))
 	}
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
@@ -144,17 +146,18 @@ func (h *host) syncedFile(path string) string {
 
 // logs calls f for each file that the server appends to.
 func (h *host) logs(f func(path string, size int64) error) error {
-	return filepath.WalkDir(filepath.Join(h.dir, "appendonlydir"), func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return nil
-		case err != nil || !strings.HasSuffix(path, ".incr.aof"):
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		return f(path, info.Size())
-	})
+	return filepath.WalkDir(filepath.Join(h.dir, "appendonlydir"),
+		func(path string, d fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil || !strings.HasSuffix(path, ".incr.aof"):
+				return err
+			}
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			return f(path, info.Size())
+		})
 }

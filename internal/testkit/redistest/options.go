@@ -6,7 +6,8 @@ import "errors"
 const Binary = "redis-server"
 
 // ErrNotInstalled says that redis-server is not on the PATH.
-var ErrNotInstalled = errors.New("redis-server is not on the PATH: install it with `apt-get install redis-server` " +
+var ErrNotInstalled = errors.New("redis-server is not on the PATH: install it with `apt-get install " +
+	"redis-server` " +
 	"(Debian, Ubuntu), `dnf install redis` (Fedora) or `brew install redis` (macOS)")
 
 // ErrClosed is returned by what needs a cluster that is still open.

@@ -139,8 +139,8 @@ func (s *Sentinels) add(master *Server, watched string) error {
 	if s.TLS != nil {
 		kind = "port 0\ntls-port"
 	}
-	text := fmt.Sprintf("bind 127.0.0.1\n%[7]s %[1]d\ndir %[2]s\nlogfile sentinel.log\nsentinel monitor %[3]s 127.0.0.1 %[4]s 2\n"+
-		"sentinel down-after-milliseconds %[3]s %[5]d\nsentinel failover-timeout %[3]s %[6]d\n",
+	text := fmt.Sprintf("bind 127.0.0.1\n%[7]s %[1]d\ndir %[2]s\nlogfile sentinel.log\nsentinel monitor %[3]s "+
+		"127.0.0.1 %[4]s 2\nsentinel down-after-milliseconds %[3]s %[5]d\nsentinel failover-timeout %[3]s %[6]d\n",
 		port, dir, s.name, watched, sentinelDownAfter.Milliseconds(), sentinelFailover.Milliseconds(), kind)
 	text += strings.ReplaceAll(strings.Join(s.Lines, "\n"), "NAME", s.name) + "\n"
 	if err := os.WriteFile(conf, []byte(text), 0o600); err != nil {
@@ -161,7 +161,8 @@ func (s *Sentinels) complete(ctx context.Context, replicas int) bool {
 		c := s.client(i)
 		m, err := c.Master(ctx, s.name).Result()
 		_ = c.Close()
-		if err != nil || m["num-slaves"] != strconv.Itoa(replicas) || m["num-other-sentinels"] != "2" || m["flags"] != "master" {
+		if err != nil || m["num-slaves"] != strconv.Itoa(replicas) || m["num-other-sentinels"] != "2" ||
+			m["flags"] != "master" {
 			return false
 		}
 	}
@@ -169,7 +170,8 @@ func (s *Sentinels) complete(ctx context.Context, replicas int) bool {
 }
 
 func (s *Sentinels) client(i int) *redis.SentinelClient {
-	return redis.NewSentinelClient(&redis.Options{Addr: s.addrs[i], Password: s.Password, TLSConfig: s.TLS, MaxRetries: -1})
+	return redis.NewSentinelClient(&redis.Options{Addr: s.addrs[i], Password: s.Password,
+		TLSConfig: s.TLS, MaxRetries: -1})
 }
 
 // Kill ends a Sentinel permanently.

@@ -58,7 +58,8 @@ func RunSharded(ctx context.Context, masters int) (*Sharded, error) {
 
 func inClusterMode() []Option {
 	return []Option{withBus, WithArgs(
-		"--cluster-enabled", "yes", "--cluster-node-timeout", strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
+		"--cluster-enabled", "yes", "--cluster-node-timeout",
+		strconv.FormatInt(clusterNodeTimeout.Milliseconds(), 10),
 		"--repl-diskless-sync-delay", "0")}
 }
 
@@ -181,7 +182,8 @@ func (s *Sharded) Master(ctx context.Context, slot int) (*Server, error) {
 			continue
 		}
 		for _, shard := range shards {
-			if !slices.ContainsFunc(shard.Slots, func(r redis.SlotRange) bool { return r.Start <= int64(slot) && int64(slot) <= r.End }) {
+			if !slices.ContainsFunc(shard.Slots,
+				func(r redis.SlotRange) bool { return r.Start <= int64(slot) && int64(slot) <= r.End }) {
 				continue
 			}
 			for _, n := range shard.Nodes {

@@ -98,7 +98,8 @@ func (s *Server) successor() *Server {
 	if err != nil || len(files) > 1 { // more than its log: its next life would begin with data
 		return nil
 	}
-	next := &Server{binary: s.binary, port: s.port, host: host{dir: s.dir}, reservation: s.reservation, proc: s.proc}
+	next := &Server{binary: s.binary, port: s.port, host: host{dir: s.dir},
+		reservation: s.reservation, proc: s.proc}
 	if s.client != nil {
 		_ = s.client.Close()
 	}

@@ -44,7 +44,8 @@ func run(unlock bool, folder string) (err error) {
 		return err
 	}
 	m := mutex.New(q, "walk")
-	steps := []func() error{coverage.ClearCounters, func() error { return m.LockContext(ctx) }, func() error { return nil }}
+	steps := []func() error{coverage.ClearCounters,
+		func() error { return m.LockContext(ctx) }, func() error { return nil }}
 	if unlock {
 		steps[0], steps[1] = steps[1], steps[0]
 		steps[2] = func() error { return m.UnlockContext(ctx) }

@@ -71,8 +71,9 @@ type Board struct {
 // New returns an empty board.
 func New() *Board {
 	return &Board{
-		nodes: map[string]Node{}, names: map[string]*name{}, past: map[string]*history{}, nodeHistory: map[string]*history{},
-		painter: painter{colours: map[string]int{}},
+		nodes: map[string]Node{}, names: map[string]*name{}, past: map[string]*history{},
+		nodeHistory: map[string]*history{},
+		painter:     painter{colours: map[string]int{}},
 	}
 }
 
@@ -222,7 +223,8 @@ func (b *Board) View() View {
 // Aged returns the view with a problem that says how old it is. It is for a
 // view that is shown again because the next one is late.
 func (v View) Aged(age time.Duration) View {
-	v.Problems = append([]string{fmt.Sprintf("what is shown is %.0f s old: the nodes are slow to answer", age.Seconds())}, v.Problems...)
+	v.Problems = append([]string{fmt.Sprintf("what is shown is %.0f s old: the nodes are slow to answer",
+		age.Seconds())}, v.Problems...)
 	return v
 }
 

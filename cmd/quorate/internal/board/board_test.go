@@ -21,12 +21,14 @@ func at(seconds float64) time.Time {
 
 // claim is process pid, whose lease has left to run.
 func claim(pid int, left float64) inspect.Claim {
-	return inspect.Claim{PID: pid, Host: "h", Token: uint64(pid), Since: start, Left: time.Duration(left * float64(time.Second))}
+	return inspect.Claim{PID: pid, Host: "h", Token: uint64(pid), Since: start,
+		Left: time.Duration(left * float64(time.Second))}
 }
 
 // held is a mutex with a holder, and those that wait.
 func held(all ...inspect.Claim) inspect.Report {
-	return inspect.Report{Name: "job", Kind: inspect.Mutex, Holders: all[:min(1, len(all))], Waiters: all[min(1, len(all)):]}
+	return inspect.Report{Name: "job", Kind: inspect.Mutex, Holders: all[:min(1, len(all))],
+		Waiters: all[min(1, len(all)):]}
 }
 
 // seen is an observation of one name.
@@ -57,21 +59,34 @@ func TestEventsOfNames(t *testing.T) {
 		want []string
 	}{
 		"held from the first on": {[]Observation{seen(0, held(claim(1, 8))), seen(1, held(claim(1, 7)))}, nil},
-		"taken":                  {[]Observation{seen(0), seen(1, held(claim(1, 8)))}, []string{"taken job: taken by process 1 on h"}},
-		"released":               {[]Observation{seen(0, held(claim(1, 8))), seen(1, held())}, []string{"released job: released by process 1 on h"}},
-		"not in use any more":    {[]Observation{seen(0, held(claim(1, 8))), seen(1)}, []string{"released job: released by process 1 on h"}},
+		"taken": {[]Observation{seen(0), seen(1, held(claim(1, 8)))},
+			[]string{"taken job: taken by process 1 on h"}},
+		"released": {[]Observation{seen(0, held(claim(1, 8))), seen(1, held())},
+			[]string{"released job: released by process 1 on h"}},
+		"not in use any more": {[]Observation{seen(0, held(claim(1, 8))), seen(1)},
+			[]string{"released job: released by process 1 on h"}},
 		"passed on": {[]Observation{seen(0, held(claim(1, 8), claim(2, 8))), seen(1, held(claim(2, 8)))},
 			[]string{"released job: released by process 1 on h", "taken job: taken by process 2 on h"}},
-		"taken over after the lease": {[]Observation{seen(0, held(claim(1, 2))), seen(1, held(claim(1, 1))), seen(2.1, held(claim(2, 8)))},
-			[]string{"lost job: lost by process 1 on h: its lease ended", "taken over job: taken over by process 2 on h from process 1 on h"}},
-		"taken over later": {[]Observation{seen(0, held(claim(1, 2), claim(2, 8))), seen(2.1, inspect.Report{Name: "job", Kind: inspect.Mutex, Waiters: []inspect.Claim{claim(2, 8)}}), seen(3, held(claim(2, 8)))},
-			[]string{"lost job: lost by process 1 on h: its lease ended", "taken over job: taken over by process 2 on h from process 1 on h"}},
-		"seen after the lease":  {[]Observation{seen(0, held(claim(1, 2))), seen(5, held())}, []string{"lost job: lost by process 1 on h: its lease ended"}},
-		"the list is not whole": {[]Observation{{At: at(0)}, seen(1, held(claim(1, 8))), {At: at(2)}, seen(3, held(claim(1, 7)))}, nil},
-		"unsure in between": {[]Observation{seen(0, held(claim(1, 8))), {At: at(1), Whole: true, Total: 1, Names: []Look{{At: at(1), Report: held(), Unsure: true}}},
+		"taken over after the lease": {[]Observation{seen(0, held(claim(1, 2))), seen(1, held(claim(1, 1))),
+			seen(2.1, held(claim(2, 8)))},
+			[]string{"lost job: lost by process 1 on h: its lease ended",
+				"taken over job: taken over by process 2 on h from process 1 on h"}},
+		"taken over later": {[]Observation{seen(0, held(claim(1, 2), claim(2, 8))),
+			seen(2.1, inspect.Report{Name: "job", Kind: inspect.Mutex, Waiters: []inspect.Claim{claim(2, 8)}}),
+			seen(3, held(claim(2, 8)))},
+			[]string{"lost job: lost by process 1 on h: its lease ended",
+				"taken over job: taken over by process 2 on h from process 1 on h"}},
+		"seen after the lease": {[]Observation{seen(0, held(claim(1, 2))), seen(5, held())},
+			[]string{"lost job: lost by process 1 on h: its lease ended"}},
+		"the list is not whole": {[]Observation{{At: at(0)}, seen(1, held(claim(1, 8))), {At: at(2)},
+			seen(3, held(claim(1, 7)))}, nil},
+		"unsure in between": {[]Observation{seen(0, held(claim(1, 8))),
+			{At: at(1), Whole: true, Total: 1, Names: []Look{{At: at(1), Report: held(), Unsure: true}}},
 			seen(2, held(claim(1, 7)))}, nil},
-		"another leads":        {[]Observation{seen(0, leader("a", 1)), seen(1, leader("a", 1)), seen(2, leader("b", 2))}, []string{"leader job: led by b"}},
-		"the same leads again": {[]Observation{seen(0, leader("a", 1)), seen(1, leader("a", 2))}, []string{"leader job: led by a"}},
+		"another leads": {[]Observation{seen(0, leader("a", 1)), seen(1, leader("a", 1)),
+			seen(2, leader("b", 2))}, []string{"leader job: led by b"}},
+		"the same leads again": {[]Observation{seen(0, leader("a", 1)), seen(1, leader("a", 2))},
+			[]string{"leader job: led by a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := New()
@@ -111,14 +126,16 @@ func TestAHolderThatDoesNotRenewIsMarked(t *testing.T) {
 }
 
 func TestEventsOfNodes(t *testing.T) {
-	up, down := Node{Name: "a", State: "ready", Up: true}, Node{Name: "a", State: "unreachable", Cause: "connection refused"}
+	up, down := Node{Name: "a", State: "ready", Up: true},
+		Node{Name: "a", State: "unreachable", Cause: "connection refused"}
 	recovers := Node{Name: "a", State: "votes in 9s", Up: true, Recovering: 9}
 	b := New()
 	for i, n := range []Node{down, up, down, down, recovers, recovers, up, recovers} {
 		b.Observe(Observation{At: at(float64(i)), Nodes: []Node{n}})
 	}
 	assert.Equal(t, []string{
-		"node up a: ready", "node down a: unreachable: connection refused", "node up a: votes in 9s", "node up a: votes again",
+		"node up a: ready", "node down a: unreachable: connection refused",
+		"node up a: votes in 9s", "node up a: votes again",
 		"node down a: is new or lost its data: votes in 9s",
 	}, lines(b))
 	assert.True(t, NodeDown.Bad())
@@ -134,7 +151,8 @@ func TestRows(t *testing.T) {
 	}
 	done := inspect.Report{Name: "done", Kind: inspect.Once, Record: &inspect.Record{}}
 	look := func(s float64) Observation {
-		return seen(s, done, named("c", claim(1, 9)), named("b", claim(2, 9), claim(3, 9)), named("a", claim(4, 9), claim(5, 9), claim(6, 9)), named("z", claim(7, 8-s)))
+		return seen(s, done, named("c", claim(1, 9)), named("b", claim(2, 9), claim(3, 9)),
+			named("a", claim(4, 9), claim(5, 9), claim(6, 9)), named("z", claim(7, 8-s)))
 	}
 	b := New()
 	b.Observe(look(0))
@@ -206,7 +224,9 @@ func TestUntrustedText(t *testing.T) {
 	b.Observe(o)
 	v := b.View()
 	row := v.Names[0]
-	for _, shown := range []string{row.Name, row.Record, row.Holders[0].Process, row.Waiters[0].Process, row.Nodes[0].Node, row.Nodes[0].Err, v.Nodes[0].Name, v.Nodes[0].Cause, v.Events[0].Text, v.Events[0].Subject} {
+	for _, shown := range []string{row.Name, row.Record, row.Holders[0].Process, row.Waiters[0].Process,
+		row.Nodes[0].Node, row.Nodes[0].Err, v.Nodes[0].Name, v.Nodes[0].Cause,
+		v.Events[0].Text, v.Events[0].Subject} {
 		assert.Contains(t, shown, `\x1b[2J\u202eevil\r\n\xff`)
 		assert.NotContains(t, shown, "\x1b")
 	}
@@ -217,13 +237,15 @@ func TestProblems(t *testing.T) {
 	b := New()
 	b.Observe(seen(0, held(claim(1, 8), claim(2, 8))))
 	o := seen(7, held(claim(1, 1), claim(2, 8), claim(3, 8)))
-	o.Nodes = []Node{{Name: "a", State: "unreachable", Cause: "refused"}, {Name: "b", State: "votes in 9s", Up: true, Recovering: 9}, {Name: "c", State: "ready", Up: true}}
+	o.Nodes = []Node{{Name: "a", State: "unreachable", Cause: "refused"},
+		{Name: "b", State: "votes in 9s", Up: true, Recovering: 9}, {Name: "c", State: "ready", Up: true}}
 	b.Observe(o)
 	assert.Equal(t, []string{
 		"a is unreachable (refused)", "b lost its data or was restarted: votes in 9s",
 		"job: process 1 on h does not renew its lease; 2 waiting, the longest for 7.0s",
 	}, b.View().Problems)
-	for s, want := range map[float64]string{0.04: "0.0s", 9.5: "9.5s", 75: "75s", 3600: "1h0m", 400000: "5 days"} {
+	for s, want := range map[float64]string{0.04: "0.0s", 9.5: "9.5s", 75: "75s",
+		3600: "1h0m", 400000: "5 days"} {
 		assert.Equal(t, want, Seconds(s))
 	}
 }

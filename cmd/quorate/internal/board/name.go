@@ -110,7 +110,8 @@ func (n *name) compare(b *Board, l *Look) {
 			b.event(l.At, Taken, l.Report.Name, "taken by "+Claimant(c))
 		}
 	}
-	if r, before := l.Report.Record, n.last.Record; l.Report.Kind == inspect.Leader && r != nil && (before == nil || before.ID != r.ID || before.Token != r.Token) {
+	if r, before := l.Report.Record, n.last.Record; l.Report.Kind == inspect.Leader && r != nil &&
+		(before == nil || before.ID != r.ID || before.Token != r.Token) {
 		b.event(l.At, Leads, l.Report.Name, "led by "+r.ID)
 	}
 }
@@ -119,8 +120,10 @@ func (n *name) compare(b *Board, l *Look) {
 func (n *name) row(at time.Time) Row {
 	r := &n.last
 	row := Row{
-		id: r.Name, Name: Printable(r.Name), Kind: cmp.Or(string(r.Kind), "?"), Unsure: n.unsure, Wait: len(r.Waiters) + r.More,
-		Holders: n.claims(r.Holders, at), Waiters: n.claims(r.Waiters, at), Foreign: r.Foreign.Seconds(), Nodes: []Says{},
+		id: r.Name, Name: Printable(r.Name), Kind: cmp.Or(string(r.Kind), "?"), Unsure: n.unsure,
+		Wait:    len(r.Waiters) + r.More,
+		Holders: n.claims(r.Holders, at), Waiters: n.claims(r.Waiters, at),
+		Foreign: r.Foreign.Seconds(), Nodes: []Says{},
 	}
 	for _, c := range row.Holders {
 		row.Late = row.Late || c.Late

@@ -71,10 +71,12 @@ func (p *painter) number(process string) int {
 
 // picture draws what has happened, the names in the given order first.
 func (b *Board) picture(order []string) Picture {
-	p := Picture{Columns: columns, Seconds: span.Seconds(), Nodes: []Lane{}, Names: []Lane{}, Processes: []Painted{}}
+	p := Picture{Columns: columns, Seconds: span.Seconds(), Nodes: []Lane{},
+		Names: []Lane{}, Processes: []Painted{}}
 	b.painter.numbers, b.painter.all = map[string]int{}, nil
 	for _, n := range b.now.Nodes {
-		p.Nodes = append(p.Nodes, Lane{Name: Printable(n.Name), Held: b.runs(b.nodeHistory[n.Name], func(p *part) int { return p.number })})
+		p.Nodes = append(p.Nodes, Lane{Name: Printable(n.Name),
+			Held: b.runs(b.nodeHistory[n.Name], func(p *part) int { return p.number })})
 	}
 	left := mostRuns
 	for _, id := range append(slices.Clone(order), slices.Sorted(maps.Keys(b.past))...) {
@@ -95,7 +97,9 @@ func (b *Board) picture(order []string) Picture {
 		p.Names = append(p.Names, lane)
 	}
 	p.Processes = append(p.Processes, b.painter.all...)
-	maps.DeleteFunc(b.painter.colours, func(process string, _ int) bool { return b.painter.numbers[process] == 0 })
+	maps.DeleteFunc(b.painter.colours, func(process string, _ int) bool {
+		return b.painter.numbers[process] == 0
+	})
 	return p
 }
 
@@ -104,7 +108,8 @@ func (b *Board) runs(h *history, value func(p *part) int) []lanes.Run {
 		return nil
 	}
 	w := lanes.Window{To: span, Columns: columns}
-	return slices.DeleteFunc(lanes.Runs(w.Values(h.spans(b.now.At, value))), func(r lanes.Run) bool { return r.Value() == 0 })
+	return slices.DeleteFunc(lanes.Runs(w.Values(h.spans(b.now.At, value))),
+		func(r lanes.Run) bool { return r.Value() == 0 })
 }
 
 // lane is the lane of a name.

@@ -28,7 +28,8 @@ func lane(t *testing.T, p *Picture, name string) (held, wait string) {
 	t.Helper()
 	for _, l := range p.Names {
 		if l.Name == name {
-			return shown(p, l.Held, func(v int) string { return p.Processes[v-1].Short }), shown(p, l.Wait, func(v int) string { return fmt.Sprint(v) })
+			return shown(p, l.Held, func(v int) string { return p.Processes[v-1].Short }),
+				shown(p, l.Wait, func(v int) string { return fmt.Sprint(v) })
 		}
 	}
 	return "no lane", ""
@@ -80,7 +81,8 @@ func TestPicture(t *testing.T) {
 // lanes say which.
 func TestPictureOfSeveral(t *testing.T) {
 	b := New()
-	both := inspect.Report{Name: "job", Kind: inspect.Semaphore, Holders: []inspect.Claim{claim(1, 8), claim(2, 8)}}
+	both := inspect.Report{Name: "job", Kind: inspect.Semaphore,
+		Holders: []inspect.Claim{claim(1, 8), claim(2, 8)}}
 	b.Observe(seen(0, held(claim(1, 8))))
 	b.Observe(seen(10, both))
 	b.Observe(seen(20, held(claim(2, 8))))
@@ -92,7 +94,8 @@ func TestPictureOfSeveral(t *testing.T) {
 	number := func(v int) string { return p.Processes[v-1].Short }
 	assert.Equal(t, "30-10 h:1", shown(&p, p.Names[0].Queue[0].Held, number))
 	assert.Equal(t, "20-0 h:2", shown(&p, p.Names[0].Queue[1].Held, number))
-	assert.Equal(t, -1, p.Processes[slices.IndexFunc(p.Processes, func(p Painted) bool { return p.Short == "2 processes" })].Colour)
+	assert.Equal(t, -1,
+		p.Processes[slices.IndexFunc(p.Processes, func(p Painted) bool { return p.Short == "2 processes" })].Colour)
 }
 
 // What is not known is not drawn, and a process keeps its colour.
@@ -116,7 +119,8 @@ func TestPictureOfWhatIsNotKnown(t *testing.T) {
 
 func TestPictureOfNodes(t *testing.T) {
 	b := New()
-	states := map[int]Node{0: {Up: true}, 10: {State: "unreachable"}, 20: {Up: true, Recovering: 20}, 40: {Up: true}}
+	states := map[int]Node{0: {Up: true}, 10: {State: "unreachable"},
+		20: {Up: true, Recovering: 20}, 40: {Up: true}}
 	for s := 0; s <= 50; s += 10 {
 		n, changed := states[s]
 		if !changed {
@@ -174,7 +178,8 @@ func TestWords(t *testing.T) {
 	}
 	r := inspect.Report{Record: &inspect.Record{ID: "web-1", Token: 7, At: at(60)}}
 	for kind, want := range map[inspect.Kind]string{
-		inspect.Once: "done 03:05:05 UTC", inspect.Period: "last run 03:05:05 UTC", inspect.Flight: "loaded 03:05:05 UTC",
+		inspect.Once: "done 03:05:05 UTC", inspect.Period: "last run 03:05:05 UTC",
+		inspect.Flight: "loaded 03:05:05 UTC",
 		inspect.Leader: "no leader (last: web-1)", inspect.Mutex: "a value of another program",
 	} {
 		r.Kind = kind

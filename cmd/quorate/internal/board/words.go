@@ -56,7 +56,8 @@ func Ready(connected, ready, nodes, quorum int) string {
 		return fault.VoteSummary(connected, nodes, ready, quorum)
 	}
 	is := func(n int) string { return lo.Ternary(n == 1, "is", "are") }
-	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"), lo.Ternary(nodes == 1, "is", is(ready)), quorum, is(quorum))
+	return fmt.Sprintf("%d of %s %s ready, %d %s needed", ready, fault.Count(nodes, "node"),
+		lo.Ternary(nodes == 1, "is", is(ready)), quorum, is(quorum))
 }
 
 // Process names the process of a claim.

@@ -32,7 +32,8 @@ func StartChild(cmd *exec.Cmd, valid func() bool) (*Process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 	if err := hide(); err != nil {
-		fmt.Fprintf(os.Stderr, "quorate: warning: the command can read this process's environment, with the nodes' passwords: %v\n", err)
+		fmt.Fprintf(os.Stderr,
+			"quorate: warning: the command can read this process's environment, with the nodes' passwords: %v\n", err)
 	}
 	// A group in the background cannot read from the terminal: the child would
 	// stop at the first question it asks. So it gets the terminal if we have
@@ -58,7 +59,8 @@ func StartChild(cmd *exec.Cmd, valid func() bool) (*Process, error) {
 	gate.started()
 	c.pid = cmd.Process.Pid
 	if c.guard, err = startGuard(c.pid); err != nil {
-		fmt.Fprintf(os.Stderr, "quorate: warning: if this process is killed, the processes of the command will keep running: %v\n", err)
+		fmt.Fprintf(os.Stderr,
+			"quorate: warning: if this process is killed, the processes of the command will keep running: %v\n", err)
 	}
 	gate.open()
 	_ = cmd.Process.Release() // wait4 is ours: os/exec does not tell of a child that stops

@@ -75,7 +75,8 @@ func passGate(fd int, path string, argv []string) error {
 	pipe := os.NewFile(uintptr(fd), "gate")
 	unix.CloseOnExec(fd)
 	if n, err := pipe.Read(make([]byte, 1)); n == 0 {
-		return cli.NewExit(cli.ExitUsage, fmt.Errorf("%s: the process that started this one has ended: %w", GateName, err))
+		return cli.NewExit(cli.ExitUsage, fmt.Errorf("%s: the process that started this one has ended: %w",
+			GateName, err))
 	}
 	err := unix.Exec(path, argv, os.Environ())
 	return cli.CannotRun(fmt.Errorf("%s: %w", path, err))

@@ -15,7 +15,8 @@ import (
 // runtime get all the time; PIPE, which is about this process's own output; and
 // the signals of a fault (SEGV, ABRT, …), which concern the process that has it.
 func Passed() (all []os.Signal) {
-	for _, s := range append(systemSignals(), syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGALRM,
+	for _, s := range append(systemSignals(), syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGWINCH, syscall.SIGALRM,
 		syscall.SIGVTALRM, syscall.SIGXCPU, syscall.SIGXFSZ, syscall.SIGIO) {
 		all = append(all, s)
 	}

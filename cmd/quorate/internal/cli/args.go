@@ -46,7 +46,8 @@ func WantCommand(cmd *cobra.Command, args []string, words ...string) error {
 
 // NameOrCommand wants a name alone with one of two flags, and what CommandArgs
 // wants without.
-func NameOrCommand(cmd *cobra.Command, args []string, flag string, set bool, other string, otherSet bool) error {
+func NameOrCommand(cmd *cobra.Command, args []string, flag string, set bool,
+	other string, otherSet bool) error {
 	switch verb := cmd.Name(); {
 	case set && otherSet:
 		return fmt.Errorf("%s: pass either %s or %s, not both", verb, flag, other)

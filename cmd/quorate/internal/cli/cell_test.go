@@ -31,7 +31,8 @@ func TestClean(t *testing.T) {
 	assert.ErrorIs(t, n.Refuses, cause)
 	assert.Equal(t, forged, r.Nodes[0].Version, "the report itself is unchanged")
 
-	name := &inspect.Report{Holders: []inspect.Claim{{Host: forged, Label: forged, Note: forged}}, Record: &inspect.Record{Value: forged}}
+	name := &inspect.Report{Holders: []inspect.Claim{{Host: forged, Label: forged, Note: forged}},
+		Record: &inspect.Record{Value: forged}}
 	c := cli.Clean(name)
 	assert.Equal(t, safe, c.Holders[0].Label)
 	assert.Equal(t, safe, c.Holders[0].Note)

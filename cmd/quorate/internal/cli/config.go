@@ -24,7 +24,8 @@ import (
 // may contain passwords.
 
 // shared are the settings that a file or the environment can give, too.
-var shared = []string{"nodes", "prefix", "guard", "owner", "username-file", "password-file", "tls-ca", "tls-cert", "tls-key"}
+var shared = []string{"nodes", "prefix", "guard", "owner", "username-file", "password-file",
+	"tls-ca", "tls-cert", "tls-key"}
 
 // configVariable names the file where --config does not.
 const configVariable = "QUORATE_CONFIG"
@@ -43,8 +44,10 @@ type access struct {
 
 func (a *access) flags(f *pflag.FlagSet) {
 	f.StringVar(&a.username, "username-file", "", "file with the user name, for addresses without one")
-	f.StringVar(&a.password, "password-file", "", "file with the password, for addresses without one; read for each connection")
-	f.StringVar(&a.ca, "tls-ca", "", "file with the certificate authorities of the servers (PEM; default: the system's)")
+	f.StringVar(&a.password, "password-file", "",
+		"file with the password, for addresses without one; read for each connection")
+	f.StringVar(&a.ca, "tls-ca", "",
+		"file with the certificate authorities of the servers (PEM; default: the system's)")
 	f.StringVar(&a.cert, "tls-cert", "", "file with the client certificate (PEM); read for each connection")
 	f.StringVar(&a.key, "tls-key", "", "file with the private key of --tls-cert (PEM)")
 }
@@ -113,7 +116,8 @@ func readConfig(path string) (map[string]string, error) {
 		_, twice := all[key]
 		switch {
 		case !slices.Contains(shared, key):
-			return nil, fmt.Errorf("%s, line %d: unknown key %.32q; the keys are %s", path, pair[0].Line, key, strings.Join(shared, ", "))
+			return nil, fmt.Errorf("%s, line %d: unknown key %.32q; the keys are %s", path, pair[0].Line,
+				key, strings.Join(shared, ", "))
 		case twice:
 			return nil, fmt.Errorf("%s, line %d: the key %s appears twice", path, pair[0].Line, key)
 		case value.Kind == yaml.ScalarNode:

@@ -12,8 +12,10 @@ import (
 // quotes a value of it.
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{
-		"", "nodes: a:1,b:1\nprefix: p\nguard: 30s\n", "nodes:\n  - redis://:%s@a:1\n  - b:1\n", "nodes: [a:1, [b:1]]\n", "guard: {a: %s}\n",
-		"password-file: %s\npassword-file: b\n", "- %s\n", "nodes: &a [*a]\n", "nodes: !!binary %s\n", "? [%s]\n: b\n", "nodes: |\n  %s\n...\n---\n", "%YAML 9.9\n---\n\tnodes: %s\n",
+		"", "nodes: a:1,b:1\nprefix: p\nguard: 30s\n", "nodes:\n  - redis://:%s@a:1\n  - b:1\n",
+		"nodes: [a:1, [b:1]]\n", "guard: {a: %s}\n",
+		"password-file: %s\npassword-file: b\n", "- %s\n", "nodes: &a [*a]\n", "nodes: !!binary %s\n",
+		"? [%s]\n: b\n", "nodes: |\n  %s\n...\n---\n", "%YAML 9.9\n---\n\tnodes: %s\n",
 	} {
 		f.Add(text)
 	}

@@ -45,10 +45,14 @@ type Target struct {
 
 func (t *Target) NodeFlags(cmd *cobra.Command) {
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
-		f.StringVar(&t.nodes, "nodes", "", "addresses of the nodes, separated by commas: host:port, redis://…, rediss://…, redis+cluster://…, rediss+cluster://… or unix:///path. "+
-			"Other users of this machine can see passwords given here, so use $QUORATE_NODES or --password-file for those (default: $QUORATE_NODES)")
-		f.StringVar(&t.config, "config", "", "YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
-		f.StringVar(&t.prefix, "prefix", "quorate", "prefix of Quorate's keys in Redis; use the same in all clients")
+		f.StringVar(&t.nodes, "nodes", "",
+			"addresses of the nodes, separated by commas: host:port, redis://…, rediss://…, redis+cluster://…, "+
+				"rediss+cluster://… or unix:///path. Other users of this machine can see passwords given here, so use "+
+				"$QUORATE_NODES or --password-file for those (default: $QUORATE_NODES)")
+		f.StringVar(&t.config, "config", "",
+			"YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
+		f.StringVar(&t.prefix, "prefix", "quorate",
+			"prefix of Quorate's keys in Redis; use the same in all clients")
 		t.access.flags(f)
 	})
 	t.flags = cmd.Flags()
@@ -65,15 +69,18 @@ func (t *Target) GuardFlag(cmd *cobra.Command, what string) {
 // shown with the others.
 func (t *Target) SharedFlags(cmd *cobra.Command, retention, skew string) {
 	cmd.Flags().Lookup("guard").Annotations = nil
-	cmd.Flags().DurationVar(&t.retention, "retention", 0, "how long a node remembers the last ticket of an unused name (default: "+retention+")")
+	cmd.Flags().DurationVar(&t.retention, "retention", 0,
+		"how long a node remembers the last ticket of an unused name (default: "+retention+")")
 	cmd.Flags().DurationVar(&t.skew, "skew", 0, "how far the nodes' clocks may differ (default: "+skew+")")
 }
 
 func (t *Target) LeaseFlags(cmd *cobra.Command) {
 	cmd.Flags().DurationVar(&t.ttl, "ttl", 8*time.Second, "how long the lock stays held after its holder dies")
-	cmd.Flags().BoolVar(&t.dev, "dev", false, "development mode for one Redis on your machine: restarting it costs 2s instead of 20s")
+	cmd.Flags().BoolVar(&t.dev, "dev", false,
+		"development mode for one Redis on your machine: restarting it costs 2s instead of 20s")
 	cmd.MarkFlagsMutuallyExclusive("dev", "ttl")
-	cmd.Flags().StringVar(&t.owner, "owner", "", "label of this process in \"quorate inspect\", such as the name of a pod or job (default: $QUORATE_OWNER)")
+	cmd.Flags().StringVar(&t.owner, "owner", "",
+		"label of this process in \"quorate inspect\", such as the name of a pod or job (default: $QUORATE_OWNER)")
 }
 
 // nodesVariable is the environment variable with the nodes' URLs.
@@ -85,7 +92,8 @@ func (t *Target) list() ([]string, error) {
 		return nil, err
 	}
 	if strings.Trim(t.nodes, ", \t\r\n") == "" {
-		return nil, NewExit(ExitUsage, errors.New(`no nodes: pass --nodes host:port,… or set QUORATE_NODES; "quorate nodes" starts some to try things out`))
+		return nil, NewExit(ExitUsage,
+			errors.New(`no nodes: pass --nodes host:port,… or set QUORATE_NODES; "quorate nodes" starts some to try things out`))
 	}
 	return []string{t.nodes}, nil
 }
@@ -182,7 +190,8 @@ var looksOnly = core.Option(func(s *setup.Settings) { s.LooksOnly = true }).(quo
 // Asking returns a command that asks all nodes one thing. Its context ends
 // after patience, since a node may not answer. What the library logs is left
 // out: the command prints the same.
-func (t *Target) Asking(do func(ctx context.Context, cmd *cobra.Command, q *quorate.Quorum) error) func(*cobra.Command, []string) error {
+func (t *Target) Asking(do func(ctx context.Context, cmd *cobra.Command,
+	q *quorate.Quorum) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		q, done, err := t.Open(cmd.Context(), io.Discard)
 		if err != nil {
@@ -246,7 +255,8 @@ func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
 // WithoutNodes returns an environment that does not name the nodes: their URLs
 // contain passwords, and only a command that uses the nodes itself needs them.
 func WithoutNodes(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
+	return slices.DeleteFunc(slices.Clone(env),
+		func(v string) bool { return strings.HasPrefix(v, nodesVariable+"=") })
 }
 
 // Patience bounds what concerns every node, also one that does not answer.

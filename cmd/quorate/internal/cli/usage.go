@@ -92,7 +92,8 @@ func Unknown(root *cobra.Command, args []string) error {
 		}
 		at := slices.IndexFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Name() == word })
 		if at < 0 {
-			return NewExit(ExitUsage, fmt.Errorf("unknown command %.32q%s (%s --help lists all)", word, meant(c, word), c.CommandPath()))
+			return NewExit(ExitUsage, fmt.Errorf("unknown command %.32q%s (%s --help lists all)",
+				word, meant(c, word), c.CommandPath()))
 		}
 		c = c.Commands()[at]
 	}

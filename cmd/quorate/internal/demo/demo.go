@@ -246,7 +246,8 @@ func (s *stage) got(h *hold) {
 	s.holds = append(s.holds, h)
 	if s.victim != nil && s.successor == nil {
 		s.successor = h
-		s.print("%s %s gets the lock, %s after worker %d was killed.", s.clock(h.got), s.name(h.worker), seconds(h.got-s.victim.end), s.victim.worker+1)
+		s.print("%s %s gets the lock, %s after worker %d was killed.", s.clock(h.got), s.name(h.worker),
+			seconds(h.got-s.victim.end), s.victim.worker+1)
 		return
 	}
 	if s.victim != nil || s.now() < s.Length*3/10 || !s.mayKill() {
@@ -269,7 +270,8 @@ func (s *stage) got(h *hold) {
 		}
 	}
 	if s.victim == h {
-		s.print("%s %s %s", s.clock(h.end), s.name(h.worker), s.style.red(fmt.Sprintf("is killed (kill -9) while it holds the lock, token %s", s.token(h.token))))
+		s.print("%s %s %s", s.clock(h.end), s.name(h.worker),
+			s.style.red(fmt.Sprintf("is killed (kill -9) while it holds the lock, token %s", s.token(h.token))))
 		s.print("%11s It can't release the lock. But the lock is only on loan:", "")
 		s.print("%11s unless the holder renews it, the nodes take it back after %s.", "", s.TTL)
 	}
@@ -283,7 +285,8 @@ func (s *stage) killNode() {
 	_ = s.server[i].Kill()
 	s.nodeDown, s.nodeDownAt = i, s.now()
 	s.print("%s node %d %s", s.clock(s.nodeDownAt), i+1, s.style.red("is killed."))
-	s.print("%11s %d of %d nodes are left, which is still a majority, so the work goes on.", "", s.Nodes-1, s.Nodes)
+	s.print("%11s %d of %d nodes are left, which is still a majority, so the work goes on.", "", s.Nodes-1,
+		s.Nodes)
 }
 
 // finish lets the workers end their work.

@@ -57,7 +57,8 @@ func Depositor(in io.Reader, out io.Writer, cfg WorkerConfig) error {
 	case <-ctx.Done():
 		return nil
 	}
-	if err := report.Encode(message{What: wrote, At: time.Now(), Token: lease.Token(), Value: balance + amount}); err != nil {
+	if err := report.Encode(message{What: wrote, At: time.Now(), Token: lease.Token(),
+		Value: balance + amount}); err != nil {
 		return err
 	}
 	end := released

@@ -47,7 +47,8 @@ type WorkerConfig struct {
 // and with no other protection, until in ends.
 func Worker(in io.Reader, out io.Writer, cfg WorkerConfig) error {
 	ctx := untilEnd(in)
-	q, err := quorate.Connect(ctx, cfg.Nodes, quorate.WithTTL(cfg.TTL), quorate.WithNodeTimeout(min(200*time.Millisecond, cfg.TTL/4)))
+	q, err := quorate.Connect(ctx, cfg.Nodes, quorate.WithTTL(cfg.TTL),
+		quorate.WithNodeTimeout(min(200*time.Millisecond, cfg.TTL/4)))
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,8 @@ func raise(lease quorate.Lease, report *json.Encoder, cfg WorkerConfig) (end mes
 	if err != nil {
 		return end, err
 	}
-	if err := report.Encode(message{What: gotIt, At: now, Token: lease.Token(), Value: n, Until: lease.ValidUntil()}); err != nil {
+	if err := report.Encode(message{What: gotIt, At: now, Token: lease.Token(), Value: n,
+		Until: lease.ValidUntil()}); err != nil {
 		return end, err
 	}
 	select {

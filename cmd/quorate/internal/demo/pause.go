@@ -144,7 +144,8 @@ func (s *pause) wakeUp(ctx context.Context) error {
 
 // hire starts a worker, which waits for the lock and reads the balance.
 func (s *pause) hire(ctx context.Context, i int) error {
-	cmd := s.Command(DepositorCommand, "--file", s.file(), "--nodes", strings.Join(s.urls, ","), "--ttl", s.TTL.String())
+	cmd := s.Command(DepositorCommand, "--file", s.file(), "--nodes",
+		strings.Join(s.urls, ","), "--ttl", s.TTL.String())
 	p, err := startWorker(cmd, func(m *message) { s.events <- event{i, m} })
 	if err != nil {
 		return fmt.Errorf("start worker %d: %w", i+1, err)
@@ -198,7 +199,8 @@ func (s *pause) await(ctx context.Context, i int, what string) (*message, error)
 		case e.message == nil:
 			return nil, fmt.Errorf("worker %d ended: %w", e.worker+1, cmp.Or(s.crew[e.worker].Failure(), errEarly))
 		case e.worker != i || e.What != what:
-			return nil, fmt.Errorf("worker %d reports %q where worker %d should report %q", e.worker+1, e.What, i+1, what)
+			return nil, fmt.Errorf("worker %d reports %q where worker %d should report %q",
+				e.worker+1, e.What, i+1, what)
 		}
 		return e.message, nil
 	case <-ctx.Done():
@@ -215,10 +217,12 @@ func (s *pause) judge() *verdict {
 	both := opening + deposits[0]
 	v.add(!second.At.Before(first.Until), "Worker 2 got the lock only after worker 1's lease had expired.")
 	v.add(second.Token > first.Token, "Worker 2's token was higher.")
-	v.add(s.unfenced == both, fmt.Sprintf("Without a fence the stale write went through: the balance is %d, so %d are missing.",
-		s.unfenced, deposits[1]))
+	v.add(s.unfenced == both,
+		fmt.Sprintf("Without a fence the stale write went through: the balance is %d, so %d are missing.",
+			s.unfenced, deposits[1]))
 	v.add(s.refused && s.fenced.balance == opening+deposits[1],
-		fmt.Sprintf("The fence rejected the stale write: the balance is %d, as worker 2 left it.", s.fenced.balance))
+		fmt.Sprintf("The fence rejected the stale write: the balance is %d, as worker 2 left it.",
+			s.fenced.balance))
 	v.add(s.told, "Worker 1 found out as soon as it checked. It could not check while it was stopped.")
 	return v
 }

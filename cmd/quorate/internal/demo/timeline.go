@@ -52,11 +52,13 @@ func (s *story) timeline(now time.Duration, width int, st style) []string {
 		if s.nodeDown == n {
 			end = window.At(s.nodeDownAt)
 		}
-		cells := draw(make([]int, cols), end, window.At(now), st, func(int) (string, func(string) string) { return st.dash, st.dim })
+		cells := draw(make([]int, cols), end, window.At(now), st,
+			func(int) (string, func(string) string) { return st.dash, st.dim })
 		lines = append(lines, row(fmt.Sprintf("node %-4d", n+1), cells))
 	}
-	return append(lines, strings.Repeat(" ", margin)+fmt.Sprintf("%s holds the lock   %s waits for it   %s killed   %s node is up",
-		st.block, st.dot, st.cross, st.dash))
+	return append(lines,
+		strings.Repeat(" ", margin)+fmt.Sprintf("%s holds the lock   %s waits for it   %s killed   %s node is up",
+			st.block, st.dot, st.cross, st.dash))
 }
 
 // draw makes a row: what sign says of each value, up to now, or up to the end

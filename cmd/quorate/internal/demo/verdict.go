@@ -68,7 +68,8 @@ func certain(hs []*hold) []judge.Hold[*hold] {
 func (s *story) judgeOverlap(v *verdict, hs []*hold) {
 	for _, found := range judge.Overlaps(certain(hs), 1) {
 		before, h := found.Holds[0].Of, found.Holds[1].Of
-		v.add(false, fmt.Sprintf("Worker %d and worker %d held the lock at the same time, at %s.", before.worker+1, h.worker+1, seconds(h.got)))
+		v.add(false, fmt.Sprintf("Worker %d and worker %d held the lock at the same time, at %s.",
+			before.worker+1, h.worker+1, seconds(h.got)))
 		return
 	}
 	v.add(true, fmt.Sprintf("The lock was held %d times, never by two workers at once.", len(hs)))
@@ -76,7 +77,8 @@ func (s *story) judgeOverlap(v *verdict, hs []*hold) {
 
 func (s *story) judgeTokens(v *verdict, hs []*hold) {
 	for _, found := range judge.Falls(certain(hs), 1) {
-		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been issued.", found.Later.Of.worker+1, found.Later.Token, found.Earlier.Token))
+		v.add(false, fmt.Sprintf("Worker %d got token %d after token %d had been issued.", found.Later.Of.worker+1,
+			found.Later.Token, found.Earlier.Token))
 		return
 	}
 	v.add(true, "Every holder's token was higher than the previous one.")
@@ -90,12 +92,16 @@ func (s *story) judgeVictim(v *verdict) {
 	case next == nil:
 		v.add(false, fmt.Sprintf("No worker got the lock after worker %d was killed.", k.worker+1))
 	case next.got < k.until:
-		v.add(false, fmt.Sprintf("Worker %d got the lock before the lease of the killed worker %d had expired.", next.worker+1, k.worker+1))
+		v.add(false, fmt.Sprintf("Worker %d got the lock before the lease of the killed worker %d had expired.",
+			next.worker+1, k.worker+1))
 	case next.got-k.end > s.ttl+tolerance:
-		v.add(false, fmt.Sprintf("Worker %d was killed, and the lock became free only after %s.", k.worker+1, seconds(next.got-k.end)))
+		v.add(false, fmt.Sprintf("Worker %d was killed, and the lock became free only after %s.",
+			k.worker+1, seconds(next.got-k.end)))
 	default:
-		v.add(true, fmt.Sprintf("Worker %d was killed while it held the lock. Worker %d got it %s later,\nshortly after the dead worker's lease had expired.",
-			k.worker+1, next.worker+1, seconds(next.got-k.end)))
+		v.add(true,
+			fmt.Sprintf("Worker %d was killed while it held the lock. Worker %d got it %s later,\nshortly after the "+
+				"dead worker's lease had expired.",
+				k.worker+1, next.worker+1, seconds(next.got-k.end)))
 	}
 }
 

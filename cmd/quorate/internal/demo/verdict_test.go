@@ -14,13 +14,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // example is a short story in which everything went well: worker 1 works,
 // worker 2 is killed, worker 3 and worker 1 follow.
 func example() *story {
-	s := &story{nodes: 3, workers: 3, ttl: time.Second, length: 4 * time.Second, nodeDown: 1, nodeDownAt: 2500 * time.Millisecond}
+	s := &story{nodes: 3, workers: 3, ttl: time.Second, length: 4 * time.Second, nodeDown: 1,
+		nodeDownAt: 2500 * time.Millisecond}
 	at := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
 	s.holds = []*hold{
 		{worker: 0, token: 10, from: 0, to: 1, wrote: true, got: at(0), end: at(490), until: at(1000), fate: done},
 		{worker: 1, token: 20, from: 1, got: at(500), end: at(800), until: at(1400), fate: killed},
-		{worker: 2, token: 30, from: 1, to: 2, wrote: true, got: at(1500), end: at(2000), until: at(2500), fate: done},
-		{worker: 0, token: 40, from: 2, to: 3, wrote: true, got: at(2600), end: at(4000), until: at(3600), fate: done},
+		{worker: 2, token: 30, from: 1, to: 2, wrote: true, got: at(1500),
+			end: at(2000), until: at(2500), fate: done},
+		{worker: 0, token: 40, from: 2, to: 3, wrote: true, got: at(2600),
+			end: at(4000), until: at(3600), fate: done},
 	}
 	s.victim, s.successor = s.holds[1], s.holds[2]
 	return s
@@ -102,7 +105,11 @@ func TestStyle(t *testing.T) {
 		assert.Equal(t, "x", st.red("x"))
 	}
 	assert.Equal(t, "#", func() string { st := styleFor(true, env("LANG", "C")); return st.block }())
-	assert.Equal(t, "█", func() string { st := styleFor(true, env("LC_ALL", "en_US.UTF-8", "LANG", "C")); return st.block }())
+	assert.Equal(t, "█", func() string {
+		st := styleFor(true,
+			env("LC_ALL", "en_US.UTF-8", "LANG", "C"))
+		return st.block
+	}())
 }
 
 func TestShortener(t *testing.T) {

@@ -15,10 +15,12 @@ func (s *stage) intro() {
 	case s.Nodes == 1:
 		s.print("The lock lives on one small Redis-like server, called a node.")
 	default:
-		s.print("The lock lives on %d small Redis-like servers, called nodes. A process holds the lock if %d of", s.Nodes, s.Nodes/2+1)
+		s.print("The lock lives on %d small Redis-like servers, called nodes. A process holds the lock if %d of",
+			s.Nodes, s.Nodes/2+1)
 		s.print("them vote for it. Each holder also gets a token, a number that only goes up.")
 	}
-	s.print("Along the way, we kill a worker while it holds the lock%s.\n", map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
+	s.print("Along the way, we kill a worker while it holds the lock%s.\n",
+		map[bool]string{true: ", and then a node", false: ""}[s.Nodes > 2])
 	if s.Nodes == 2 {
 		s.print("(Both nodes must agree, so neither may fail. Try --nodes 3.)\n")
 	}
@@ -49,7 +51,8 @@ func (s *stage) outro(v *verdict) {
 	s.print("%s\n", s.style.bold("Did everything go right?"))
 	s.checks(v)
 	if v.handOver > 0 {
-		s.print("\n  Handing over the lock took %s (median of %d; the slowest took %s).", brief(v.median), v.handOver, brief(v.slowest))
+		s.print("\n  Handing over the lock took %s (median of %d; the slowest took %s).",
+			brief(v.median), v.handOver, brief(v.slowest))
 		s.print("  The nodes notify a waiter when it is its turn, so nobody polls.")
 	}
 	if !v.ok() {
@@ -57,7 +60,8 @@ func (s *stage) outro(v *verdict) {
 		return
 	}
 	s.print("\n%s", s.style.bold("Your turn"))
-	s.print("  %s nodes                    start nodes, and copy the line it prints into a second terminal", s.Program)
+	s.print("  %s nodes                    start nodes, and copy the line it prints into a second terminal",
+		s.Program)
 	s.print("  %s lock demo -- sleep 10    then run a command under a lock there; start it twice", s.Program)
 }
 

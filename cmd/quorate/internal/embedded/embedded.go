@@ -92,7 +92,8 @@ func Bootstrap(urls []string) error {
 }
 
 func newNode(port int) (*node, error) {
-	n := &node{redis: miniredis.NewMiniRedis(), addr: fmt.Sprintf("127.0.0.1:%d", port), run: random(20), since: time.Now()}
+	n := &node{redis: miniredis.NewMiniRedis(), addr: fmt.Sprintf("127.0.0.1:%d", port),
+		run: random(20), since: time.Now()}
 	n.redis.ClockTTL(true)
 	if err := n.start(); err != nil {
 		return nil, err
@@ -138,12 +139,14 @@ func (n *node) hook(c *server.Peer, cmd string, args ...string) bool {
 	switch {
 	case cmd == "INFO":
 		c.WriteBulk(n.info())
-	case cmd == "CONFIG" && len(args) == 2 && strings.EqualFold(args[0], "GET") && strings.EqualFold(args[1], "appendfsync"):
+	case cmd == "CONFIG" && len(args) == 2 && strings.EqualFold(args[0], "GET") &&
+		strings.EqualFold(args[1], "appendfsync"):
 		c.WriteMapLen(1)
 		c.WriteBulk("appendfsync")
 		c.WriteBulk("no")
 	case foreign(cmd, args):
-		c.WriteError("ERR this in-memory node runs only the scripts of this version of quorate; use a real Redis for anything else")
+		c.WriteError("ERR this in-memory node runs only the scripts of this version of quorate; use a real Redis " +
+			"for anything else")
 	case (cmd == "SCAN" || cmd == "KEYS" || cmd == "PSUBSCRIBE") && slices.ContainsFunc(args, strange):
 		c.WriteError("ERR this in-memory node does not support such a pattern")
 	default:
@@ -174,10 +177,11 @@ var classes = regexp.MustCompile(`(?s)\\.|\[(\\.|[^\]\\])*(\]|$)`)
 // strange reports whether miniredis would panic at a pattern: it takes brackets
 // for those of a regular expression, as which [z-a] is wrong.
 func strange(pattern string) bool {
-	return !utf8.ValidString(pattern) || slices.ContainsFunc(classes.FindAllString(pattern, -1), func(class string) bool {
-		_, err := regexp.Compile(strings.TrimSuffix(class, "]") + "]")
-		return class[0] == '[' && err != nil
-	})
+	return !utf8.ValidString(pattern) ||
+		slices.ContainsFunc(classes.FindAllString(pattern, -1), func(class string) bool {
+			_, err := regexp.Compile(strings.TrimSuffix(class, "]") + "]")
+			return class[0] == '[' && err != nil
+		})
 }
 
 func (n *node) info() string {

@@ -92,7 +92,8 @@ func TestClockRuns(t *testing.T) {
 	const ttl = 200 * time.Millisecond
 	began := time.Now()
 	require.NoError(t, c.Set(t.Context(), "k", "v", ttl).Err())
-	require.Eventually(t, func() bool { return c.Exists(t.Context(), "k").Val() == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.Exists(t.Context(), "k").Val() == 0 },
+		5*time.Second, time.Millisecond)
 	assert.GreaterOrEqual(t, time.Since(began), ttl-2*time.Millisecond)
 	now, err := c.Time(t.Context()).Result()
 	require.NoError(t, err)
@@ -195,7 +196,8 @@ func TestOtherScriptsAreRefused(t *testing.T) {
 		{"EVAL", "return loadfile('/etc/passwd')", "0"}, {"eval", "while true do end", "0"},
 		{"SCRIPT", "LOAD", "return 1"}, {"script", "load", "return 1"},
 	} {
-		require.ErrorContains(t, c.Do(t.Context(), words...).Err(), "only the scripts of this version of quorate", "%q", words)
+		require.ErrorContains(t, c.Do(t.Context(), words...).Err(),
+			"only the scripts of this version of quorate", "%q", words)
 	}
 	for _, s := range script.All() {
 		require.NoError(t, c.ScriptLoad(t.Context(), s.Source).Err(), s.Name)

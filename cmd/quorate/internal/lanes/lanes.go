@@ -20,7 +20,8 @@ type Window struct {
 // column is the time that column c shows.
 func (w Window) column(c int) (from, to time.Duration) {
 	length := w.To - w.From
-	return w.From + length*time.Duration(c)/time.Duration(w.Columns), w.From + length*time.Duration(c+1)/time.Duration(w.Columns)
+	return w.From + length*time.Duration(c)/time.Duration(w.Columns),
+		w.From + length*time.Duration(c+1)/time.Duration(w.Columns)
 }
 
 // At returns the column of a moment. One outside the window is in the first or

@@ -25,8 +25,9 @@ func TestValues(t *testing.T) {
 		"outside":              {spans([3]int{-5, 0, 1}, [3]int{100, 110, 2}), []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
 		"whole columns":        {spans([3]int{10, 30, 1}), []int{0, 1, 1, 0, 0, 0, 0, 0, 0, 0}},
 		"a short one is shown": {spans([3]int{51, 52, 1}), []int{0, 0, 0, 0, 0, 1, 0, 0, 0, 0}},
-		"the longest counts":   {spans([3]int{20, 24, 1}, [3]int{24, 30, 2}, [3]int{30, 31, 3}), []int{0, 0, 2, 3, 0, 0, 0, 0, 0, 0}},
-		"the last moment":      {spans([3]int{99, 100, 1}), []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
+		"the longest counts": {spans([3]int{20, 24, 1}, [3]int{24, 30, 2}, [3]int{30, 31, 3}),
+			[]int{0, 0, 2, 3, 0, 0, 0, 0, 0, 0}},
+		"the last moment": {spans([3]int{99, 100, 1}), []int{0, 0, 0, 0, 0, 0, 0, 0, 0, 1}},
 	} {
 		assert.Equal(t, c.want, w.Values(c.spans), name)
 	}

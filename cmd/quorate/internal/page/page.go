@@ -45,8 +45,9 @@ func Local(listen string) (string, error) {
 		host = "127.0.0.1" // the name may lead elsewhere
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return "", fmt.Errorf("%q can be reached from other machines, and the page has names and hosts of processes without encryption: "+
-			"listen on 127.0.0.1 or [::1], and reach it from elsewhere through ssh -L", listen)
+		return "", fmt.Errorf("%q can be reached from other machines, and the page has names and hosts of "+
+			"processes without encryption: listen on 127.0.0.1 or [::1], and reach it from elsewhere through ssh "+
+			"-L", listen)
 	}
 	return net.JoinHostPort(host, port), nil
 }
@@ -136,7 +137,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Connection", "close")
 		http.Error(w, "this page does not accept data", http.StatusRequestEntityTooLarge)
 	case r.Host != p.hosts[0] && r.Host != p.hosts[1]:
-		http.Error(w, "this server does not have that name: open the URL that quorate ui printed", http.StatusMisdirectedRequest)
+		http.Error(w, "this server does not have that name: open the URL that quorate ui printed",
+			http.StatusMisdirectedRequest)
 	case subtle.ConstantTimeCompare([]byte(r.URL.Query().Get("token")), []byte(p.token)) != 1:
 		http.Error(w, "the token is missing or wrong: open the URL that quorate ui printed", http.StatusForbidden)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
@@ -155,7 +157,8 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (p *Page) stream(w http.ResponseWriter, r *http.Request) {
 	viewer := make(chan []byte, 1)
 	if !p.enter(viewer) {
-		http.Error(w, fmt.Sprintf("%d pages are open already: close one", MostViewers), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d pages are open already: close one", MostViewers),
+			http.StatusServiceUnavailable)
 		return
 	}
 	defer p.leave(viewer)

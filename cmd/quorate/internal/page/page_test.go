@@ -52,7 +52,8 @@ func get(t *testing.T, c *http.Client, method, url, host string) (int, http.Head
 
 func TestLocal(t *testing.T) {
 	for listen, want := range map[string]string{
-		"127.0.0.1:0": "127.0.0.1:0", "[::1]:80": "[::1]:80", "localhost:1": "127.0.0.1:1", "127.9.9.9:1": "127.9.9.9:1",
+		"127.0.0.1:0": "127.0.0.1:0", "[::1]:80": "[::1]:80",
+		"localhost:1": "127.0.0.1:1", "127.9.9.9:1": "127.9.9.9:1",
 		"0.0.0.0:0": "", ":0": "", "10.0.0.1:1": "", "example.org:1": "", "[::]:1": "", "127.0.0.1": "", "8080": "",
 	} {
 		got, err := Local(listen)
@@ -101,7 +102,8 @@ func TestRefusals(t *testing.T) {
 
 // The document loads nothing, and writes text as text only.
 func TestDocument(t *testing.T) {
-	for _, banned := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " src=", "<link", "@import", "url(", "style="} {
+	for _, banned := range []string{"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(",
+		" src=", "<link", "@import", "url(", "style="} {
 		assert.NotContains(t, document, banned)
 	}
 }
@@ -111,7 +113,8 @@ func open(t *testing.T, p *Page, c *http.Client) (next func() board.View, leave 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.Replace(p.URL(), "/?", "/events?", 1), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		strings.Replace(p.URL(), "/?", "/events?", 1), nil)
 	require.NoError(t, err)
 	resp, err := c.Do(req)
 	require.NoError(t, err)

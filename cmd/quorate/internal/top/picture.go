@@ -63,7 +63,8 @@ func (m Model) picture(room int) (lines []string) {
 	}
 	copy(axis[cells-3:], "now")
 	return append(append([]string{strings.Repeat(" ", laneName+1) + styled(dim, string(axis))}, lines...),
-		strings.Repeat(" ", laneName+1)+styled(dim, "█ holds (one colour per process)  ▒ several hold  · waits  ✗ node down  ─ guard time"))
+		strings.Repeat(" ", laneName+1)+styled(dim,
+			"█ holds (one colour per process)  ▒ several hold  · waits  ✗ node down  ─ guard time"))
 }
 
 // lane draws one lane in so many cells.

@@ -183,7 +183,8 @@ func (m Model) list(room int) []string {
 	for i := range names {
 		rows[i] = m.row(&names[i])
 	}
-	lines := m.table(room, []string{"NAME", "KIND", "HELD BY", "SINCE", "LEASE LEFT", "WAITING", "LONGEST WAIT"}, rows, m.at(names))
+	lines := m.table(room, []string{"NAME", "KIND", "HELD BY", "SINCE", "LEASE LEFT", "WAITING", "LONGEST WAIT"},
+		rows, m.at(names))
 	if len(rows) == 0 && m.view.Counted && m.view.Trouble == "" {
 		lines = append(lines, styled(dim, "no names"))
 	}
@@ -255,14 +256,16 @@ func (m Model) detail(room int) []string {
 	for i, c := range r.Waiters {
 		queue = append(queue, m.claim("waits "+strconv.Itoa(i+1), &r.Waiters[i], c.Share))
 	}
-	lines = append(lines, m.table(room-len(lines)-len(says)-3, []string{"CLAIM", "PROCESS", "TOKEN", "SINCE", "LEASE LEFT", "VOTES"}, queue, -1)...)
+	lines = append(lines, m.table(room-len(lines)-len(says)-3,
+		[]string{"CLAIM", "PROCESS", "TOKEN", "SINCE", "LEASE LEFT", "VOTES"}, queue, -1)...)
 	lines = append(lines, "")
 	return append(lines, m.table(len(says)+1, []string{"NODE", "VOTES FOR", "QUEUED", "DIFFERS"}, says, -1)...)
 }
 
 func (m Model) claim(what string, c *board.Claim, share string) []cell {
 	left := leaseLeft(c)
-	return []cell{{what + share, plain}, {c.Process, left.style}, {shortToken(c.Token), plain}, {m.ago(c.Since), plain}, left, {strconv.Itoa(c.Votes), plain}}
+	return []cell{{what + share, plain}, {c.Process, left.style}, {shortToken(c.Token), plain},
+		{m.ago(c.Since), plain}, left, {strconv.Itoa(c.Votes), plain}}
 }
 
 func saysRow(s *board.Says) []cell {
@@ -276,7 +279,8 @@ func saysRow(s *board.Says) []cell {
 			tokens += fmt.Sprintf(" and %d more", n-1)
 		}
 	}
-	return []cell{{s.Node, plain}, {tokens, plain}, {strconv.Itoa(s.Queued), plain}, {strings.Join(s.Differs, "; "), warn}}
+	return []cell{{s.Node, plain}, {tokens, plain}, {strconv.Itoa(s.Queued), plain},
+		{strings.Join(s.Differs, "; "), warn}}
 }
 
 // shortToken is the last six digits, by which an eye tells tokens apart.
@@ -296,7 +300,8 @@ func (m Model) event(e *board.Event) string {
 	case e.Kind == board.NodeUp:
 		style = good
 	}
-	return fmt.Sprintf("%10s  ", m.ago(e.At)) + styled(style, fmt.Sprintf("%-10s", e.Kind)) + "  " + e.Subject + ": " + e.Text
+	return fmt.Sprintf("%10s  ", m.ago(e.At)) + styled(style, fmt.Sprintf("%-10s", e.Kind)) + "  " + e.Subject +
+		": " + e.Text
 }
 
 func (m Model) keys() string {
@@ -306,7 +311,8 @@ func (m Model) keys() string {
 	case m.open:
 		return styled(dim, "enter, esc back · q quit")
 	case m.filter != "":
-		return styled(bold, "filter: "+m.filter) + styled(dim, "  esc clears it · ↑↓ choose · enter queue · q quit")
+		return styled(bold, "filter: "+m.filter) + styled(dim,
+			"  esc clears it · ↑↓ choose · enter queue · q quit")
 	}
 	return styled(dim, "↑↓ choose · enter queue · / filter · q quit")
 }

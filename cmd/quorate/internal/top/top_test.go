@@ -19,9 +19,11 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // scene is six processes, a stopped holder, and a dead node.
 func scene() board.View {
 	claim := func(pid int, left float64) board.Claim {
-		return board.Claim{Process: fmt.Sprintf("process %d on web-1 (billing)", pid), Token: fmt.Sprint(pid), Since: now.Add(-9 * time.Second), Left: left, Votes: 2}
+		return board.Claim{Process: fmt.Sprintf("process %d on web-1 (billing)", pid), Token: fmt.Sprint(pid),
+			Since: now.Add(-9 * time.Second), Left: left, Votes: 2}
 	}
-	job := board.Row{Name: "job", Kind: "mutex", Holders: []board.Claim{claim(1, 2.5)}, Wait: 5, Waited: 7, Late: true,
+	job := board.Row{Name: "job", Kind: "mutex", Holders: []board.Claim{claim(1, 2.5)},
+		Wait: 5, Waited: 7, Late: true,
 		Nodes: []board.Says{{Node: "a:1", Tokens: []string{"1"}, Queued: 6}, {Node: "b:1", Err: "refused"}}}
 	job.Holders[0].Late = true
 	for i := range 5 {
@@ -30,10 +32,13 @@ func scene() board.View {
 	other := board.Row{Name: "nightly", Kind: "once", Record: "done"}
 	return board.View{
 		At: now, Quorum: 2, Ready: 2, Total: 2, Counted: true, Names: []board.Row{job, other},
-		Summary:  "2 of 2 nodes are ready, 2 are needed",
-		Nodes:    []board.Node{{Name: "a:1", State: "ready", Up: true}, {Name: "b:1", State: "unreachable", Cause: "connection refused"}},
-		Problems: []string{"b:1 is unreachable (connection refused)", "job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s"},
-		Events:   []board.Event{{At: now.Add(-3 * time.Second), Kind: board.NodeDown, Subject: "b:1", Text: "unreachable"}},
+		Summary: "2 of 2 nodes are ready, 2 are needed",
+		Nodes: []board.Node{{Name: "a:1", State: "ready", Up: true},
+			{Name: "b:1", State: "unreachable", Cause: "connection refused"}},
+		Problems: []string{"b:1 is unreachable (connection refused)",
+			"job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s"},
+		Events: []board.Event{{At: now.Add(-3 * time.Second), Kind: board.NodeDown,
+			Subject: "b:1", Text: "unreachable"}},
 	}
 }
 
@@ -62,7 +67,8 @@ func step(m Model, msg tea.Msg) (Model, tea.Cmd) {
 }
 
 func press(key string) tea.KeyPressMsg {
-	codes := map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape, "backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp}
+	codes := map[string]rune{"up": tea.KeyUp, "down": tea.KeyDown, "enter": tea.KeyEnter, "esc": tea.KeyEscape,
+		"backspace": tea.KeyBackspace, "pgdown": tea.KeyPgDown, "pgup": tea.KeyPgUp}
 	if code, ok := codes[key]; ok {
 		return tea.KeyPressMsg{Code: code}
 	}
@@ -74,7 +80,8 @@ func TestFirstSight(t *testing.T) {
 	_, shown := screen(t, 140, 30, scene())
 	assert.Contains(t, shown, "2 of 2 nodes are ready, 2 are needed · 2 names in use · 5 waiting")
 	assert.Contains(t, shown, "! b:1 is unreachable (connection refused)")
-	assert.Contains(t, shown, "! job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s")
+	assert.Contains(t, shown,
+		"! job: process 1 on web-1 (billing) does not renew its lease; 5 waiting, the longest for 7.0s")
 	assert.Regexp(t, `job +mutex +process 1 on web-1 \(billing\) +9.0s ago +! 2.5s, not renewed +5 +7.0s`, shown)
 	assert.Regexp(t, `nightly +once +done`, shown)
 	assert.Regexp(t, `b:1 +! unreachable +connection refused`, shown)
@@ -98,7 +105,8 @@ func TestKeys(t *testing.T) {
 		m, _ = screen(t, 140, 40, append([]any{scene()}, keys...)...)
 		assert.Equal(t, chosen, m.chosen)
 	}
-	m, shown = screen(t, 140, 40, scene(), "down", "enter", "enter", "/", "J", "x", "backspace", "q", "backspace", "O", "enter")
+	m, shown = screen(t, 140, 40, scene(), "down", "enter", "enter", "/", "J", "x", "backspace",
+		"q", "backspace", "O", "enter")
 	assert.Equal(t, "JO", m.filter)
 	assert.Equal(t, "job", m.chosen, "the other is not shown")
 	assert.NotContains(t, shown, "nightly")
@@ -128,7 +136,8 @@ func TestQuit(t *testing.T) {
 func TestSizes(t *testing.T) {
 	v := scene()
 	for i := range 150 {
-		v.Names = append(v.Names, board.Row{Name: fmt.Sprintf("name-%03d-%s", i, strings.Repeat("長", 30)), Kind: "mutex"})
+		v.Names = append(v.Names, board.Row{Name: fmt.Sprintf("name-%03d-%s", i, strings.Repeat("長", 30)),
+			Kind: "mutex"})
 		v.Events = append(v.Events, v.Events[0])
 	}
 	v.Problems = append(v.Problems, v.Problems[1], v.Problems[1], v.Problems[1], v.Problems[1], v.Problems[1])

@@ -18,7 +18,8 @@ In the code a comment such as ` + "`//mutant:RuleExact`" + ` marks what a rule c
 ([how](architecture.md#mutants)).
 
 [Rules, proofs, mutants and traces](protocol.md#rules-proofs-mutants-and-traces) has the proof and the traces of each rule, and [Simulation](simulation.md#rules-and-their-mutants) the
-schedules or the test by which its mutant is found. The rules of a node, ` + "`node.…`" + ` there, are in ` + "[model/rules.go](../../internal/model/rules.go)" + `.
+schedules or the test by which its mutant is found. The rules of a node, ` + "`node.…`" +
+	` there, are in ` + "[model/rules.go](../../internal/model/rules.go)" + `.
 `
 
 // table returns the page of the rules.
@@ -26,7 +27,8 @@ func (o *overlay) table() string {
 	var b strings.Builder
 	b.WriteString(head)
 	for _, l := range mutant.Lists {
-		fmt.Fprintf(&b, "\n## %s\n\n| Rule | What it says: what happens without it | Marked in |\n|---|---|---|\n", l.About)
+		fmt.Fprintf(&b, "\n## %s\n\n| Rule | What it says: what happens without it | Marked in |\n|---|---|---|\n",
+			l.About)
 		for _, r := range l.Rules {
 			var files []string
 			for _, f := range slices.Sorted(maps.Keys(o.marked[r.Name])) {

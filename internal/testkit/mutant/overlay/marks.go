@@ -35,7 +35,8 @@ type overlay struct {
 // read reads all marks below a directory. Its error names each mark that marks
 // nothing or an unknown rule, and each rule that has no mark.
 func read(root string) (*overlay, error) {
-	o := &overlay{map[string][]byte{overlaid: []byte("package mutant\n\nconst Overlaid = true\n")}, map[string]map[string]bool{}}
+	o := &overlay{map[string][]byte{overlaid: []byte("package mutant\n\nconst Overlaid = true\n")},
+		map[string]map[string]bool{}}
 	var wrong []error
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -28,7 +28,8 @@ func TestEachRuleIsMarked(t *testing.T) {
 		original, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
 		if name != overlaid {
-			assert.Equal(t, strings.Count(string(original), "\n"), strings.Count(string(text), "\n"), "%s keeps its lines", name)
+			assert.Equal(t, strings.Count(string(original), "\n"),
+				strings.Count(string(text), "\n"), "%s keeps its lines", name)
 			assert.Equal(t, "mutant_", copied.Imports[0].Name.Name, name)
 		}
 	}
@@ -64,10 +65,12 @@ func TestMarks(t *testing.T) {
 		{"g() //mutant:RuleExact=defer g()", "if ON { g() } else { defer g() }"},
 		{"x = 2 * x //mutant:ConstRound", "x = mutant_.Scaled(PLACE, 2 * x)"},
 	} {
-		f := &file{name: "x.go", text: []byte("package x\n\nfunc _() bool {\n" + c.line + "\n}\n"), marked: map[string]map[string]bool{}}
+		f := &file{name: "x.go", text: []byte("package x\n\nfunc _() bool {\n" + c.line + "\n}\n"),
+			marked: map[string]map[string]bool{}}
 		text, err := f.rewrite()
 		assert.NoError(t, err, c.line)
-		want := strings.NewReplacer("ON", "(mutant_.On(2))", "PLACE", strconv.Itoa(mutant.Place("ConstRound"))).Replace(c.want)
+		want := strings.NewReplacer("ON", "(mutant_.On(2))", "PLACE",
+			strconv.Itoa(mutant.Place("ConstRound"))).Replace(c.want)
 		assert.Contains(t, string(text), want, c.line)
 	}
 }
@@ -85,7 +88,8 @@ func TestWrongMarks(t *testing.T) {
 		"if a { //mutant:ConstRound\n}":                "nothing that",
 		"switch x {\ncase 1, 2: //mutant:RuleExact\n}": "nothing that",
 	} {
-		f := &file{name: "x.go", text: []byte("package x\n\nfunc _() bool {\n" + line + "\n}\n"), marked: map[string]map[string]bool{}}
+		f := &file{name: "x.go", text: []byte("package x\n\nfunc _() bool {\n" + line + "\n}\n"),
+			marked: map[string]map[string]bool{}}
 		_, err := f.rewrite()
 		assert.ErrorContains(t, err, want, line)
 	}
