@@ -15,7 +15,11 @@ import (
 type Report struct {
 	Nodes  []NodeReport // in the order passed to New or Connect
 	Quorum int          // number of nodes needed: N/2 + 1
-	Ready  int          // number of nodes that answer, vote, and accept new locks
+
+	// Ready is the number of nodes that answer, vote, and accept new locks. While
+	// nodes are being exchanged there are two sets, and both need a majority: then
+	// Ready is Quorum plus the number of nodes that the worse set has to spare.
+	Ready int
 
 	// MayRestart reports whether it is safe to restart one more node, or even to
 	// lose it along with its data: all nodes vote and have caught up, and Bare is

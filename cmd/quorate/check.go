@@ -162,11 +162,8 @@ func (j *checkJob) ended(ctx context.Context, set quorate.SetReport) string {
 
 // safe reports whether the nodes are as the caller wants them.
 func (j *checkJob) safe(r quorate.Report) bool {
-	if j.all && r.Ready < len(r.Nodes) {
-		return false
-	}
-	for _, n := range r.Nodes {
-		if j.all && !n.CaughtUp {
+	for i := range r.Nodes {
+		if j.all && state(&r.Nodes[i]) != "ready" {
 			return false
 		}
 	}

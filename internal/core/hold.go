@@ -300,7 +300,7 @@ func (h Hold) Released(ctx context.Context) error {
 	f := &fault.Failure{Err: fault.ErrNoQuorum, Votes: bits.OnesCount32(free),
 		Needed: a.claim.State.Sets.Need()}
 	if ctx.Err() != nil {
-		f.Err = fault.Cut(fault.ErrNoQuorum, ctx.Err())
+		f.Err = fault.Cut(fault.ErrNoQuorum, fault.ContextError(ctx))
 	}
 	for i, n := range a.q.Nodes.All() {
 		if free&(1<<i) == 0 && a.claim.State.Asks(i) {

@@ -100,3 +100,22 @@ func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	_, is := errors.AsType[*fault.TTLError](err)
 	assert.True(t, is, "%v", err)
 }
+
+// The error of a release that was not waited for has the cause of the context
+// that ended.
+func TestReleasedHasTheCause(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 1)
+	q := opened(t, patient(), c.Node(0))
+	require.NoError(t, q.Bootstrap(within(t)))
+	h := held(t, q, "n")
+	require.NoError(t, c.Node(0).Stop())
+	h.Release()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("as the test wants it")
+	cancel(why)
+	err := h.Released(ctx)
+	require.ErrorIs(t, err, fault.ErrNoQuorum)
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, err, why)
+}

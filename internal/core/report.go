@@ -236,17 +236,13 @@ func (o Onlooker) Survey(ctx context.Context) (report.Survey, error) {
 	if err != nil {
 		return report.Survey{}, err
 	}
-	for i := range s.Nodes {
-		if s.Nodes[i].Votes() {
-			s.Ready++
-		}
-	}
 	// The group is read after the reports. If the set has changed in between, a
 	// node of the new set has no report and counts as not voting. So the answer
 	// is "not yet" in that case, and never "yes" for an old set.
 	s.Bare = bareHolds(&q.claims)
 	s.MayRestart = report.Restartable(s.Nodes, q.Driver.Client.Group()) && len(s.Bare) == 0
 	s.Set = q.Members.Config.Load()
+	s.Ready = report.Ready(s.Nodes, s.Set)
 	return s, nil
 }
 

@@ -155,9 +155,9 @@ func (c *Client) Attempted(node int) bool {
 	return node >= c.Nodes || c.repair.Attempted(node)
 }
 
-// unlock ends an event: it passes messages between the parts of the Client,
-// publishes the values that are read without a lock, and unlocks c.mu. It
-// returns what the runtime must do.
+// unlock ends an event: it passes the Out of each part of the Client to the
+// others until none is left, publishes votes and ahead, which are read without a
+// lock, and unlocks c.mu. It returns what the runtime must do.
 // Invariant: votes is written before the actions are carried out. A reply that
 // is judged by the old value is treated as if it had arrived before the event.
 func (c *Client) unlock(now protocol.Time) []Action {
@@ -177,7 +177,6 @@ func (c *Client) unlock(now protocol.Time) []Action {
 			c.votes[i].Store(inc)
 		}
 	}
-	c.parted.Store(c.clocks.Open())
 	c.judgeClocks(func(j *nodeset.Clocks) {
 		if ahead, known := j.Median(); known {
 			c.ahead.Store(ahead)

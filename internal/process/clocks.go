@@ -43,11 +43,15 @@ func (c *Client) Clock(now protocol.Time) protocol.Ticket {
 
 // judgeClocks passes an event to the Clocks with all bounds locked. Called with
 // Client.mu held.
+// Invariant: parted is written before the bounds are unlocked. An event that
+// finds that clocks disagree may have replaced the bounds of that node, so its
+// next reading is within them.
 func (c *Client) judgeClocks(event func(j *nodeset.Clocks)) {
 	for i := range c.Nodes {
 		c.bounds[i].mu.Lock()
 	}
 	event(c.clocks)
+	c.parted.Store(c.clocks.Open())
 	for i := range c.Nodes {
 		c.bounds[i].mu.Unlock()
 	}
@@ -71,12 +75,8 @@ func (c *Client) read(node int, r nodeset.Reading) (why protocol.Why) {
 // to disagree. The first reading that is out of bounds takes Client.mu and
 // records the disagreement.
 func (c *Client) within(node int, r nodeset.Reading) bool {
-	if c.parted.Load() {
-		return false
-	}
 	b := &c.bounds[node]
 	b.mu.Lock()
-	ok := b.At() != 0 && b.Take(r)
-	b.mu.Unlock()
-	return ok
+	defer b.mu.Unlock()
+	return !c.parted.Load() && b.At() != 0 && b.Take(r)
 }

@@ -75,6 +75,17 @@ func (q Quorums) DisplayTicket(at map[Ticket]uint32) (t Ticket) {
 // It is for messages.
 func (q Quorums) Need() int { return max(NeedOf(q.Present), NeedOf(q.Next)) }
 
+// Count returns how many of the nodes count toward Need. They make a quorum if
+// these are enough. If there are two sets, the one that has fewer nodes to spare
+// decides. It is for messages.
+func (q Quorums) Count(nodes uint32) int {
+	spare := bits.OnesCount32(q.Present&nodes) - NeedOf(q.Present)
+	if q.Next != 0 {
+		spare = min(spare, bits.OnesCount32(q.Next&nodes)-NeedOf(q.Next))
+	}
+	return q.Need() + spare
+}
+
 // Each reports whether cond is true of each set.
 func (q Quorums) Each(cond func(set uint32) bool) bool {
 	return cond(q.Present) && (q.Next == 0 || cond(q.Next))

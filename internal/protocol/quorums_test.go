@@ -28,6 +28,12 @@ func TestAQuorumIsAMajorityOfEachSet(t *testing.T) {
 	assert.True(t, q.Blocked(0b11000))
 	assert.EqualValues(t, 0b11111, q.All())
 	assert.Equal(t, 2, q.Need())
+	for have := range uint32(32) {
+		assert.Equal(t, q.Met(have), q.Count(have) >= q.Need(), "%b", have)
+	}
+	assert.Equal(t, 3, q.Count(0b11111))
+	assert.Equal(t, 1, q.Count(0b00111), "of the next set there is only C")
+	assert.Equal(t, 4, protocol.Majority(5).Count(0b11011))
 }
 
 func TestReached(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 // the next restart.
 type Survey struct {
 	Nodes      []Node // in the order of the list
-	Ready      int    // nodes that answer and vote, in the bucket with the fewest
+	Ready      int    // see Ready, of the bucket with the fewest
 	MayRestart bool
 	Bare       []BareHold             // of this process
 	Set        *nodeset.Configuration // the set this client uses; nil if unknown
@@ -47,6 +47,23 @@ func (s *Survey) Unrecorded() bool {
 		}
 	}
 	return answers
+}
+
+// Ready returns how many of the nodes count toward a quorum of the set, or, if
+// no set is known, how many of them vote. A node that enters the set may answer
+// like the others, but it has no vote yet.
+func Ready(nodes []Node, set *nodeset.Configuration) (ready int) {
+	voting := uint32(0)
+	for i := range nodes {
+		if n := &nodes[i]; n.Votes() {
+			voting |= 1 << n.Index
+			ready++
+		}
+	}
+	if set != nil {
+		return set.Quorums().Count(voting)
+	}
+	return ready
 }
 
 // Restartable reports whether it is safe to restart one more node of the group:
