@@ -190,7 +190,7 @@ func (q *RegisterOp) judgeRead(now protocol.Time) {
 			if p.failures == 0 {
 				silent |= 1 << i
 			}
-		case p.entry.Version.Compare(q.newest.Version) >= 0:
+		case p.entry.Version.Compare(q.newest.Version) >= 0 && q.sure(p):
 			have |= 1 << i
 		}
 	}
@@ -220,6 +220,15 @@ func (q *RegisterOp) judgeRead(now protocol.Time) {
 			p.askAt, p.repair, p.repairTried = now, true, true
 		}
 	}
+}
+
+// sure reports whether the newest value counts as recorded at a node that has it.
+// If a later run has begun, it does not count at a node that is not caught up.
+// Such a node may have forgotten the promise of that run, and a settle that
+// arrived late may have brought it the claim of the run before: it took the
+// value from that after the later run had looked for it.
+func (q *RegisterOp) sure(p *registerPeer) bool {
+	return p.entry.CaughtUp || q.promise.Run(q.newest.Version) <= 0 //mutant:RuleLateRead=true
 }
 
 // answered reports whether every node that is asked has answered or failed. A
@@ -300,7 +309,7 @@ func (q *RegisterOp) Left() (left time.Duration, certain bool) {
 func (q *RegisterOp) Adopt() (s protocol.Stored, few bool) {
 	have := uint32(0)
 	for i := range q.peers {
-		if p := &q.peers[i]; p.answered && p.entry.Version == q.newest.Version {
+		if p := &q.peers[i]; p.answered && p.entry.Version == q.newest.Version && q.sure(p) {
 			have |= 1 << i
 		}
 	}

@@ -48,6 +48,7 @@ func TestMutants(t *testing.T) {
 		{"a name is free though nodes are silent", "RuleUnknown", whoHolds},
 		{"a bare majority is not told of", "RuleBare", bare},
 		{"a put counts that a node took after it had forgotten a later run", "RuleLateTake", lateTake},
+		{"a value counts at a node that took it after a later run had looked", "RuleLateRead", lateRead},
 	} {
 		var f findings.Findings
 		restore := mutant.Off(m.rule)

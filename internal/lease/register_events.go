@@ -109,10 +109,9 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		p.answered, p.entry, p.answerSent = true, *a.Record, r.Sent
 		q.collect(p)
 	}
-	// Once the claim is lost, a node that is not caught up may have forgotten the
-	// promise of a later run, and a settle that arrived late may have brought it
-	// the claim back. What it takes counts when it is caught up: by then it has
-	// that promise, and refuses.
+	// Once the claim is lost, what a node takes that is not caught up does not
+	// count, as in sure. The repair of that node has the record decided by a
+	// run, and after that the node refuses.
 	unsure := false
 	if q.Over && p.taken && !p.entry.CaughtUp { //mutant:RuleLateTake
 		p.taken, unsure = false, true

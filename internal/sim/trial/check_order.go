@@ -2,6 +2,7 @@ package trial
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/internal/lease"
@@ -128,8 +129,13 @@ func (l *ledger) settled(w *Schedule, i *world.RegisterOp) {
 		w.Fail("record", "%v finds %s though %s was there before it began", i,
 			world.VersionName(found), world.VersionName(i.Before))
 	}
+	// What a caller has got as recorded, each later run has found: its own
+	// write, or what it read.
+	if reported != (protocol.Version{}) && !slices.Contains(l.reported, reported) {
+		l.reported = append(l.reported, reported)
+	}
 	for _, o := range l.Opens {
-		for _, p := range l.Puts {
+		for _, p := range l.reported {
 			if p.Run(o.Run) < 0 && p.Compare(o.found) > 0 {
 				w.Fail("record", "%v: %s is recorded though the run at %s has begun and found %s", i,
 					world.VersionName(p), world.VersionName(o.Run), world.VersionName(o.found))

@@ -67,7 +67,8 @@ type ledger struct {
 	Opens []opened
 	Puts  []protocol.Version
 
-	values map[protocol.Version]string
+	reported []protocol.Version // each that a caller got as recorded
+	values   map[protocol.Version]string
 }
 
 type opened struct{ Run, found protocol.Version }

@@ -54,6 +54,7 @@ var claims = []Rule{
 	{"RuleLateTake",
 		"what a node that is not caught up takes after the claim is lost does not count: a settle " +
 			"that arrived late has brought it the claim, and it has forgotten a later run"},
+	{"RuleLateRead", "once a later run has begun, a value that a node has that is not caught up does not count: the node may have taken it after that run had looked for it"},
 	{"RuleLater",
 		"what a minority has is not brought to others once a later run may have begun: that run is recorded over"},
 	{"RuleRepair",
