@@ -113,7 +113,8 @@ func New[T any](q *quorate.Quorum, prefix string, opts ...quorate.SharedOption) 
 //   - [quorate.ErrClosed];
 //   - [quorate.ErrInvalid] if the name is empty, longer than 1024 bytes or
 //     contains braces, if the value cannot be encoded or is longer than
-//     [MaxValue], or if f calls Do for the key that it loads.
+//     [MaxValue], or if f, or what it starts with its context, calls Do for the
+//     key that it loads and no fresh result is recorded: it would wait for itself.
 func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
 	f func(ctx context.Context) (T, error)) (T, error) {
 	switch {
@@ -126,15 +127,16 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
 			"with callers that are already waiting", fresh))
 	case ctx.Err() != nil:
 		return *new(T), core.WrapError("do", g.prefix+key, &fault.Failure{Err: fault.ContextError(ctx)})
-	case g.loadedBy(ctx, key):
-		return *new(T), core.WrapError("do", g.prefix+key, fmt.Errorf("%w: the function that loads this key has "+
-			"called Do for it, and would wait for itself", fault.ErrInvalid))
 	}
 	w := wanted{key, fresh}
 	g.mu.Lock()
 	c := g.calls[w]
-	if c == nil {
+	switch {
+	case c == nil:
 		c = g.begin(ctx, w, f)
+	case g.loadedBy(ctx, key):
+		g.mu.Unlock()
+		return *new(T), core.WrapError("do", g.prefix+key, errItself)
 	}
 	c.waiters++
 	c.called = time.Now()
@@ -162,23 +164,27 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
 	return c.v, c.err
 }
 
-// loadOf is the key under which f's context has the done channel of its call.
-// A load of another key that f starts has it, too.
+// errItself is the error of a caller that would wait for its own load. As it
+// counts as a caller that waits, the load would not end with its other callers,
+// and the key would stay claimed.
+var errItself = fmt.Errorf("%w: the function that loads this key has called Do for it, and would wait for itself",
+	fault.ErrInvalid)
+
+// loadOf is the key under which f's context has a channel that is closed when f
+// has returned. A load of another key that f starts has it, too.
 type loadOf struct {
 	q    *core.Quorum
 	name string
 }
 
-// loadedBy reports whether ctx is that of a running load of the key. Such a
-// caller would wait for itself. As it counts as a caller that waits, the load
-// would not end with its other callers, and the key would stay claimed.
+// loadedBy reports whether ctx is that of a running load of the key.
 func (g *Group[T]) loadedBy(ctx context.Context, key string) bool {
-	done, is := ctx.Value(loadOf{g.q, g.prefix + key}).(chan struct{})
+	returned, is := ctx.Value(loadOf{g.q, g.prefix + key}).(chan struct{})
 	if !is {
 		return false
 	}
 	select {
-	case <-done: // f has kept its context for later
+	case <-returned: // f has kept its context for later
 		return false
 	default:
 		return true

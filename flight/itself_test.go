@@ -2,6 +2,7 @@ package flight_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,23 @@ func TestLoadOfItself(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A load that fails may fall back on an older result of its key.
+func TestLoadReadsAnOlderResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := flight.New[int](quoratetest.New(t, 3).Quorum(), "f:")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		_, err := g.Do(ctx, "a", time.Minute, func(context.Context) (int, error) { return 1, nil })
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		v, err := g.Do(ctx, "a", time.Minute, func(ctx context.Context) (int, error) {
+			return g.Do(ctx, "a", 24*time.Hour, func(context.Context) (int, error) { return 0, errors.New("down") })
+		})
+		require.NoError(t, err)
+		require.Equal(t, 1, v)
+	})
 }
 
 // unreadable is a value that a faulty version of a program cannot decode.

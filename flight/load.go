@@ -29,6 +29,8 @@ type loader[T any] struct {
 	reg   *core.Register
 	fresh time.Duration
 	will  func(age time.Duration) bool // a result of that age will do
+	// The caller is a running load of the same key.
+	itself func() bool
 }
 
 // failed is f's own error.
@@ -49,13 +51,15 @@ func (g *Group[T]) load(ctx context.Context, w wanted, c *call[T],
 	}
 	l := &loader[T]{q: q, spec: spec, reg: q.Register(spec), fresh: w.fresh, will: func(age time.Duration) bool {
 		return g.over(w, c, func() bool { return age < w.fresh || age < time.Since(c.called) })
-	}}
+	}, itself: func() bool { return g.loadedBy(ctx, w.key) }}
 	v, err := l.do(ctx, func(ctx context.Context) (T, error) {
 		if g.over(w, c, func() bool { c.loading = c.waiters > 0; return !c.loading }) {
 			return *new(T), &fault.Failure{Err: fault.ContextError(ctx)}
 		}
 		defer g.over(w, c, func() bool { return true })
-		return f(context.WithValue(ctx, loadOf{g.q, name}, c.done))
+		returned := make(chan struct{})
+		defer close(returned)
+		return f(context.WithValue(ctx, loadOf{g.q, name}, returned))
 	})
 	if own, is := err.(failed); is {
 		return v, own.error
@@ -87,6 +91,9 @@ func (l *loader[T]) do(ctx context.Context, f func(context.Context) (T, error)) 
 	} else if ctx.Err() != nil || errors.Is(err, fault.ErrClosed) {
 		return v, err
 	} // where the nodes cannot be asked, the claim waits for them
+	if l.itself() {
+		return v, errItself
+	}
 	for again := (core.Retry{}); ; again.Wait(ctx, l.q, l.spec.Name, errLostBefore) {
 		t, rec, err := l.reg.TurnUnless(ctx, func(rec core.Record) bool { _, ok := l.result(rec); return ok })
 		switch {

@@ -94,7 +94,8 @@ func withID(all []candidate, id string) *candidate {
 // While [Election.Run] is running, TransferTo ends the context of
 // OnStartedLeading, with the cause [quorate.ErrReleased], and returns. Run
 // hands over when OnStartedLeading has returned; until then, another TransferTo
-// may choose another candidate. Without Run, TransferTo waits until a majority
+// may choose another candidate. If the queue can't be read at that moment, the
+// next in line leads. Without Run, TransferTo waits until a majority
 // of the nodes has confirmed the end of the term, as [Election.Resign] does.
 //
 // TransferTo returns [ErrNoCandidate] if no candidate with that ID is among the
@@ -108,6 +109,8 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	next := withID(all, id)
 	switch {
 	case err != nil:
+	case t.over() != nil: // while the queue was read
+		err = t.over()
 	case next == nil:
 		err = fmt.Errorf("%w: no candidate with the ID %.250q is waiting; candidates need WithID", ErrNoCandidate,
 			id)

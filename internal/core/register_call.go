@@ -317,7 +317,7 @@ func (c *registerRequest) Reply(v []resp.Value, err error) {
 			i.errs[node] = errSuperseded
 		case a.Status == protocol.Ahead:
 			i.errs[node] = errFuture
-		case a.Record != nil && !a.Record.CaughtUp && i.op.Op != protocol.OpPut:
+		case a.Record != nil && !a.Record.CaughtUp && (i.op.Op != protocol.OpPut || i.op.Over):
 			i.errs[node] = fault.ErrForgetful
 		}
 		i.op.Reply(now, c.req, a, verdict)

@@ -178,11 +178,16 @@ func discard(nc net.Conn) {
 // bare returns the connection underneath TLS, or underneath what else has the
 // method NetConn of a tls.Conn.
 func bare(nc net.Conn) net.Conn {
-	for {
+	for range 10 { // a wrapper may return itself
 		outer, ok := nc.(interface{ NetConn() net.Conn })
-		if !ok || outer.NetConn() == nil {
-			return nc
+		if !ok {
+			break
 		}
-		nc = outer.NetConn()
+		inner := outer.NetConn()
+		if inner == nil {
+			break
+		}
+		nc = inner
 	}
+	return nc
 }
