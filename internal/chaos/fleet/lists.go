@@ -22,8 +22,9 @@ import (
 
 // Present returns the list of nodes with which to start a process: the old
 // list, or the current set if most servers of the old list have left and were
-// stopped. A new process follows a majority of its list, so by then operators
-// must give it another list (docs/operate/membership.md).
+// stopped, or were emptied to be added again. A new process follows a majority
+// of its list, so by then operators must give it another list
+// (docs/operate/membership.md).
 func Present(nodes []*Node, r *Roster, addrs []string) []string {
 	set, _ := r.Now()
 	var now []string
@@ -33,7 +34,7 @@ func Present(nodes []*Node, r *Roster, addrs []string) []string {
 		if slices.Contains(set, n.ID) {
 			now = append(now, addr)
 		}
-		if slices.Contains(addrs, addr) && (r.Has(n.ID) || n.Server.Running()) {
+		if slices.Contains(addrs, addr) && (r.Has(n.ID) || n.Server.Running() && n.KnowsSet()) {
 			known++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/internal/chaos/record"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/samber/lo"
 	"github.com/stretchr/testify/assert"
@@ -17,7 +18,10 @@ import (
 func TestPresent(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 4)
-	nodes := lo.Times(4, func(i int) *Node { return &Node{ID: i, Server: c.Node(i)} })
+	nodes := lo.Times(4, func(i int) *Node {
+		require.NoError(t, c.Node(i).Client().Set(t.Context(), script.SetKey(prefix), "a set", 0).Err())
+		return &Node{ID: i, Server: c.Node(i), Admin: c.Node(i).Client()}
+	})
 	addrs := func(ids ...int) []string {
 		return lo.Map(ids, func(id int, _ int) string { return nodes[id].Server.Addr() })
 	}
@@ -26,7 +30,7 @@ func TestPresent(t *testing.T) {
 	require.NoError(t, nodes[0].Server.Kill(), "it is a member")
 	require.NoError(t, nodes[1].Server.Kill(), "it has left")
 	assert.Equal(t, addrs(0, 1, 2), Present(nodes, r, addrs(0, 1, 2)))
-	require.NoError(t, nodes[2].Server.Kill())
+	require.NoError(t, nodes[2].Admin.FlushAll(t.Context()).Err(), "it is to be added again")
 	assert.Equal(t, addrs(0, 3), Present(nodes, r, addrs(0, 1, 2)))
 }
 
