@@ -148,7 +148,8 @@ type Repair struct {
 
 var errReplica = errors.New("is a replica, not a master")
 
-// replica: it cannot be written to, and does not vote.
+// replica reports whether the node is known not to be a master. A node that refuses
+// INFO has no Role and does not count as a replica.
 func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" }
 
 // Check asks every node about everything that affects safety and reports what
@@ -200,7 +201,8 @@ func (q *Quorum) Check(ctx context.Context) (Report, error) {
 	return r, e
 }
 
-// report is what the core has found about a node, or a server of it.
+// nodeReport converts what the core has found about a node, or about one server of
+// a cluster.
 func nodeReport(n *report.Node) NodeReport {
 	r := NodeReport{
 		Node: n.Addr, Err: n.Err, Version: n.Version, Role: n.Role, AOF: n.AOF, Fsync: n.Fsync,

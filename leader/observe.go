@@ -115,8 +115,7 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// sight is the state that an observer has seen. Two that are equal are one to
-// it.
+// sight is the state that an observer has seen. Equal sights are reported once.
 type sight struct {
 	known, asked, led bool
 	term, write       uint64

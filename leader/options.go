@@ -81,7 +81,7 @@ func checkValue(value string) error {
 	return nil
 }
 
-// own is an option that this package alone understands.
+// own is an option that only this package understands.
 type own struct {
 	quorate.LeaderOption // nil: it makes the type an option of New, and has no other use
 	set                  func(*settings)

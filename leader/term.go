@@ -100,7 +100,7 @@ func (t *term) over() error {
 // once: see take.
 func (e *Election) end(t *term, next *candidate) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
-		t.lease.End(t.lease.Hold().Cause()) // its timer is just about to tell
+		t.lease.End(t.lease.Hold().Cause()) // the deadline has passed, but its timer has not fired yet
 	}
 	span, lost := t.lease.Finish(fault.ErrReleased)
 	defer span.ReportHoldEnd()

@@ -76,7 +76,8 @@ func (g *Group) Extend(ctx context.Context) error {
 	return forEach("extend", held, func(h *hold) error { return h.lease.Hold().Renew(ctx) })
 }
 
-// notHeld is the error for a Group that is not locked.
+// notHeld returns the error for a Group that is not locked. It names the first
+// name, if there is one.
 func (g *Group) notHeld(op string) error {
 	name := ""
 	if len(g.parts) > 0 {

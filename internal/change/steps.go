@@ -102,9 +102,9 @@ func Begin(c *nodeset.Configuration, ch Goal, b nodeset.Ballot) *nodeset.Configu
 
 // give returns the number of a member that enters.
 //
-// Invariant: a number is given again as late as can be: all others come first.
-// So what a client knows of the member that had it before is over by then. A
-// client that has slept for so long forgets it, see Group.Reassigned.
+// Invariant: numbers are reused as late as possible. So what a client knows of
+// the member that had it before is over by then. A client that has slept for so
+// long forgets it, see Group.Reassigned.
 func give(c *nodeset.Configuration) int {
 	for {
 		if c.Last = (c.Last + 1) % protocol.MaxNodes; c.Numbered(c.Last) == nil {

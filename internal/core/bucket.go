@@ -293,8 +293,9 @@ func (q *Quorum) AwaitRepairs(ctx context.Context) {
 	}
 }
 
-// inBucket adds the number of the bucket to the errors of nodes. It copies the
-// Failure, which must not change after it is returned.
+// inBucket adds the bucket's number to each node's error in err. It copies the
+// Failure, because a Failure must not change after it is returned. What wraps the
+// Failure is dropped.
 func inBucket(b int, err error) error {
 	f, ok := errors.AsType[*fault.Failure](err)
 	if !ok {

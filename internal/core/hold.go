@@ -282,9 +282,11 @@ func (h Hold) Shrink(weight uint64) (held bool) {
 // Release sends a leave to every node. It does not wait for the answers.
 func (h Hold) Release() { h.a.leave() }
 
-// Released waits until a quorum is known to be free of the claim, the nodes
-// have had their time, or ctx ends. A node is free of the claim if it confirms
-// the release or was never asked. The error counts both as Votes.
+// Released waits until a quorum is known to be free of the claim. It stops when
+// every leave has been answered or given up, after LongestTimeout, or when ctx
+// ends. The caller has released the hold. A node is free of the claim if it has
+// confirmed the leave or was never sent a request. The error counts these nodes as
+// Votes.
 func (h Hold) Released(ctx context.Context) error {
 	a := h.a
 	a.until(ctx, a.q.Driver.LongestTimeout(a.spec.Set), func() bool {
@@ -311,8 +313,8 @@ func (h Hold) Released(ctx context.Context) error {
 	return f
 }
 
-// Renew asks every node for a new lease and waits until q have given it, the
-// nodes have had their time twice, or the context ends.
+// Renew asks every node for a new lease and waits until q nodes have given one,
+// twice LongestTimeout has passed, or ctx ends.
 func (h Hold) Renew(ctx context.Context) error {
 	a := h.a
 	var want protocol.Time

@@ -167,12 +167,13 @@ func (r *Register) Open(ctx context.Context, h Hold) (Record, error) {
 	return r.run(ctx, h, func(io lease.RunIO) bool { return new(lease.Run).Open(io, h.version(0)) })
 }
 
-// Put records value under the ticket of the hold and waits until a majority has
-// it. It tries until ctx ends, even if the hold is lost in the meantime. It
-// fails with ErrLost if a later hold has begun a run, if no node can take the
-// value any more, or half an hour after the loss. If one hold writes several
-// times, the write with the highest seq wins. keep is how long the nodes keep
-// the value; 0 means permanently.
+// Put records value under the hold and waits until a majority has it. Open or
+// PutFirst must have begun the run. Put continues if the hold is lost, because it
+// records what was done while the hold lasted, and a later run keeps it out. It
+// gives up LatePut after the loss, with the hold's Cause. It fails with ErrLost if
+// a later hold has begun a run, or if too few nodes for a majority can still take
+// the value. If one hold writes several times, the write with the highest seq
+// wins. keep is how long the nodes keep the value; 0 means permanently.
 func (r *Register) Put(ctx context.Context, h Hold, seq uint64, value []byte, keep time.Duration) error {
 	return r.begin(ctx, h, lease.RegisterOp{Stored: protocol.Stored{Version: h.version(seq),
 		Value: value, Keep: keep}})
@@ -204,7 +205,7 @@ func (r *Register) begin(ctx context.Context, h Hold, op lease.RegisterOp) error
 // Retire erases and releases the hold together, without waiting for the nodes.
 // Each node erases before it gives the vote to the next claim, because both
 // requests go to it in this order on one connection, even if they wait for room
-// (ClassOfRecord). Peek returns last, a message to whoever holds next.
+// (ClassOfRecord). Peek returns last, a message to the next holder.
 func (r *Register) Retire(h Hold, seq uint64, keep time.Duration, last []byte) {
 	if h.Valid() && !r.q.IsClosed() {
 		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep, Value: last}

@@ -167,8 +167,8 @@ func (a asker) Look(node int, clock bool) (repair.Marker, error) {
 	return a.lookAt(a.q.Life, a.q.Nodes.At(node), a.q.Members.MarkerKey(), clock)
 }
 
-// TakeTurn takes the turn at the node being repaired. SET with NX and PX is all
-// it takes.
+// TakeTurn takes the turn at the node being repaired. One SET with NX and PX
+// does that.
 func (a asker) TakeTurn(d time.Duration) (bool, error) {
 	for _, n := range a.q.Nodes.All() {
 		// The connection may still be starting, and a process that ends soon
@@ -284,11 +284,13 @@ func (a asker) List(node int, cursor string) (names []string, next string, err e
 	return names, next, err
 }
 
-// hasSlot fails if the node has buckets and the server does not have all keys
-// of this bucket.
-// Invariant: a listing begins and ends on a server that has the whole slot.
-// SCAN names no key, so a server answers it even while the slot is moving away,
-// without the names that have already moved.
+// hasSlot fails if the server does not have the whole slot of this bucket. A
+// server that is handing a slot over refuses a command with several keys if it
+// lacks one of them. It always lacks AbsentKey, so it refuses this EXISTS. A node
+// without buckets passes.
+// Invariant: a listing begins and ends on a server that has the whole slot. SCAN
+// names no key, so a server answers it even while the slot is moving away, without
+// the names that have already moved.
 func (r *repairer) hasSlot(ctx context.Context, n *peers.Node) error {
 	if n.Slot == "" { //mutant:WholeSlot=true
 		return nil

@@ -54,8 +54,9 @@ func (r *Register) Watch() *Watch {
 // Changed receives after Latest may have changed, once for several changes.
 func (w *Watch) Changed() <-chan struct{} { return w.changed }
 
-// Latest returns the newest known record, and why the last read failed if it
-// did. known is false until a read has succeeded.
+// Latest returns the newest known record, and the error of the last read that
+// failed or decided something. known is false until a read has found a decided
+// record. rec.Left is as of that read.
 func (w *Watch) Latest() (rec Record, known bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

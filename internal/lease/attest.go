@@ -140,8 +140,8 @@ func (q *RegisterOp) stuckTooLong(now protocol.Time, stuck bool) bool {
 }
 
 // askAllSince schedules a request to every node that has not answered since
-// evidenceFrom, which is set to now if it was not set before. The nodes that
-// except accepts have already said enough.
+// evidenceFrom, which is set to now if it was not set before. Nodes for which
+// except returns true are not asked.
 func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) bool) {
 	first := q.evidenceFrom == 0
 	if first {
@@ -155,15 +155,16 @@ func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) b
 	}
 }
 
-// answeredSince reports whether the answer of the node is to a request that was
-// sent after evidenceFrom.
+// answeredSince reports whether the node's newest answer is to a request sent at
+// evidenceFrom or later. Equality counts: askAllSince sends at evidenceFrom. It is
+// called only while evidenceFrom is set.
 func (q *RegisterOp) answeredSince(p *registerPeer) bool {
 	return p.answered &&
 		p.answerSent >= q.evidenceFrom //mutant:RuleAfter
 }
 
-// judgeRead decides what is recorded. What only a minority is known to have is
-// brought to a majority before a caller gets it, unless a later run may have
+// judgeRead decides what is recorded. A value known only to a minority is
+// written to a majority before a caller gets it, unless a later run may have
 // begun: rule 3 of the record. A node is repaired with answers that the others
 // give after its guard time is over, because earlier answers may be too old.
 func (q *RegisterOp) judgeRead(now protocol.Time) {

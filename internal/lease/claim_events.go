@@ -42,9 +42,12 @@ func (c *Claim) Tick(now protocol.Time) {
 	}
 }
 
-// Sending records that r, which has waited at this client for room at its node,
-// is sent now. It returns r with a new s: "s is before the request left", and a
-// lease counted from before the wait would be shorter than necessary.
+// Sending records that r, which has waited at this client for room at its node, is
+// sent now. It returns r with Sent set to now: a lease counted from before the
+// wait would be shorter than necessary. A join gets the claim's present ticket,
+// because Client.Sending may just have given the attempt a new T0.
+// Invariant: pendingSince equals the Sent of the newest request. Answer and Fail
+// recognize its answer by that.
 func (c *Claim) Sending(now protocol.Time, r protocol.Request) protocol.Request {
 	p := &c.State.peers[r.Node]
 	p.pendingSince, p.askAt, p.hinted = now, protocol.Never, false
@@ -123,9 +126,9 @@ func (c *Claim) Push(now protocol.Time, node int, m protocol.Push) {
 	}
 }
 
-// evict records that, according to a node, an operator ends the hold. This
-// counts only for the view that it belongs to, and only until the node's next
-// answer, so an interrupted eviction leaves nothing behind.
+// evict records that, according to a node, an operator is evicting the holder.
+// This counts only for the view that it belongs to, and only until the node's
+// next answer, so an interrupted eviction leaves nothing behind.
 // Invariant: a hold ends only if a quorum says so, so no single node can end
 // it.
 func (c *Claim) evict(now protocol.Time, p *peer, m protocol.Push) {

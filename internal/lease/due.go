@@ -49,16 +49,17 @@ func (p *peer) lapsed(v *State, now protocol.Time) bool {
 	return p.running(v, now) && !p.vote && p.failures == 0 && p.ended
 }
 
-// insists reports whether a request to node i may have claims dropped whose
-// lease has ended. Take three nodes, a holder, and a waiter. Node 3 hangs for
-// longer than a lease, so both leases have ended there when it goes on. Nodes 1
-// and 2 have told the waiter that the holder's lease runs, so the waiter could
-// not use the vote of node 3. It renews its place there, and the holder, whose
-// beat comes a moment later, is still ahead of it. When the holder dies, its
-// leases end at nodes 1 and 2 as well: then the waiter insists.
-// Invariant: q nodes vote for the claim or have said that the leases ahead of it
-// have ended. So a claim insists only where the vote may make it a holder, or
-// where a holder lacks the vote: it is lost with the next node otherwise.
+// insists reports whether a request to node i may make the node drop claims
+// whose lease has ended. Take three nodes, a holder, and a waiter. Node 3 hangs
+// for longer than a lease, so both leases have ended there when it goes on.
+// Nodes 1 and 2 have told the waiter that the holder's lease runs, so the
+// waiter could not use the vote of node 3. It renews its place there, and the
+// holder, whose beat comes a moment later, is still ahead of it. When the
+// holder dies, its leases end at nodes 1 and 2 as well: then the waiter
+// insists.
+// Invariant: q nodes vote for the claim or have said that the leases ahead of
+// it have ended. So a claim insists only where the vote may make it a holder,
+// or where a holder lacks the vote: it is lost with the next node otherwise.
 //
 // A prediction by a node is not the same as its report. A request that insists
 // on a prediction may wait at a node that has just hung, and would drop the
@@ -87,8 +88,10 @@ func (v *State) owesWeight(node int) bool {
 	return p.held && p.extra().shrinkPending && v.Absent&(1<<node) == 0
 }
 
-// outOfVotes reports whether the nodes that have been asked can no longer make
-// q votes. Then the deferred nodes are asked early.
+// outOfVotes reports whether the nodes asked so far cannot make q votes: too few of
+// them vote for the claim or still owe an answer. Then sendDue asks the deferred
+// nodes (Fanout.Defer) before their time. A holder has its q votes, so its deferred
+// nodes are asked at their time.
 func (v *State) outOfVotes(now protocol.Time) bool {
 	if v.phase == Holding { //mutant:RuleRest=true
 		return false

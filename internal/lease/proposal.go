@@ -98,11 +98,13 @@ func (v *State) next(top protocol.Ticket) protocol.Ticket {
 	return top
 }
 
-// StopRenewal makes the claim end with the leases that it has. Nothing is sent,
-// so it works while no node can be reached. Only Shrink and Renew still send.
+// StopRenewal makes the hold end with the leases that it has: no beat is sent while
+// it is held. It sends nothing itself, so it works while no node can be reached.
+// Shrink and Renew still send.
 func (v *State) StopRenewal() { v.NoRenewal = true }
 
-// Muted reports whether the claim is not renewed.
+// Muted reports whether the claim is not renewed while it is held, from the start
+// or since StopRenewal. Before admission it still keeps its place.
 func (v *State) Muted() bool { return v.NoRenewal }
 
 // MarkNotStarted records that no node has room for a join yet, so the attempt

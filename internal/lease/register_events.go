@@ -282,8 +282,8 @@ func (q *RegisterOp) retryLater(now protocol.Time, p *registerPeer, wait time.Du
 	p.askAt = now.Add(max(min(pause, q.MaxPause), time.Millisecond))
 }
 
-// advance drops answers that are too old, decides, and asks the nodes again
-// that have not answered.
+// advance drops answers that are too old, decides, and repeats requests that
+// have not been answered.
 // Invariant: an answer that is older than Fresh is not used (RuleFresh).
 func (q *RegisterOp) advance(now protocol.Time) {
 	if invariant.On {

@@ -32,7 +32,7 @@ type ClockBounds struct {
 	asked protocol.Time // when the question was sent whose answer set the upper end
 	past  [9]span
 	gap   time.Duration // between the spans in past: see remember
-	fresh protocol.Time // only what was sent since begins the bounds
+	fresh protocol.Time // only a reading sent at this time or later starts new bounds
 }
 
 // span holds the bounds as they were at some time.

@@ -113,7 +113,7 @@ func (m *Member) dialedBy(list []string) string {
 
 // MaxAddrs is the maximum number of addresses of a member, and MaxAddr the
 // maximum length of an address that an operator sets. The record of a set stays
-// far below what the scripts can read.
+// far smaller than the scripts can read.
 const (
 	MaxAddrs = 4
 	MaxAddr  = 1024
@@ -226,7 +226,10 @@ func (c *Configuration) Deciders() uint32 {
 	return c.numbers(func(m *Member) bool { return m.Role != Enters })
 }
 
-// Quorums returns which members are a quorum, by their numbers.
+// Quorums returns which members make a quorum, by their numbers. Two sets count
+// only in Jointly: the set before the exchange and the set after it. A change of
+// the settings alone also passes through Jointly. Its two sets are equal, so they
+// count as one.
 func (c *Configuration) Quorums() protocol.Quorums {
 	present, next := c.Deciders(), c.numbers(func(m *Member) bool { return m.Role != Leaves })
 	if c.Stage != Jointly || present == next {

@@ -41,7 +41,7 @@ type SetFault uint8
 const (
 	SetFits    SetFault = iota // none: it counts as a member
 	SetUnknown                 // it is not known yet which set counts
-	SetWrong                   // the list is another one than its nodes' sets: no node is used
+	SetWrong                   // the list differs from the sets of its nodes: no node is used
 	SetPending                 // its set is about to be recorded
 	SetLost                    // it is blank at the address of a member
 	// Like SetLost, while the set is being changed: too few members can say
@@ -52,7 +52,7 @@ const (
 	// It serves a later configuration, and it is not known yet whether that one
 	// was decided.
 	SetAhead
-	SetRetired // it is no member
+	SetRetired // it is not a member
 )
 
 // SetVerdict is what a client makes of a connection.

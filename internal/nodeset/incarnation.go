@@ -43,7 +43,7 @@ type nodeIncarnation struct {
 	state       nodeState
 	incarnation protocol.Incarnation   // the one that votes or, while marking, the one to be replaced
 	votedLast   protocol.Incarnation   // the last one that voted
-	ended       []protocol.Incarnation // those that voted before it, the latest ones
+	ended       []protocol.Incarnation // the most recent ones that voted before it
 	attempt     uint32                 // counts connections and marks, so that late results are ignored
 }
 

@@ -30,7 +30,7 @@ type Membership struct {
 	reports  memberReports
 	Recorder Recorder
 
-	stood [protocol.MaxNodes]string // the identity that claims take a number for, or took it for last
+	stood [protocol.MaxNodes]string // per number: the identity that claims associate with it, or did last
 	// Numbers that were given to another member since Group was last called.
 	reassigned uint32
 	// The configuration began to count after an earlier claim may have been
@@ -114,7 +114,7 @@ func (m *Membership) forget() {
 		m.do(member.Number, SetAction{Cease: true})
 		m.blank(member.Number, SetFits)
 	}
-	// Relist knows nothing of the places behind the new list's.
+	// Relist does not end connections past the end of the new list.
 	for i := len(list); i < len(m.list); i++ {
 		m.do(Seed+i, SetAction{Cease: true})
 	}

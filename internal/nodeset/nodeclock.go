@@ -8,13 +8,12 @@ import (
 )
 
 // A lease ends by the node's wall clock, and the client takes it to end by its
-// own monotonic clock. A node's clock that is set ahead ends leases early. So
-// does, for the client, a clock of its own that stands still while the machine
-// sleeps. Both look the same: the node's clock is suddenly ahead of the
-// client's.
+// own monotonic clock. A node's clock that is set ahead ends leases early. The
+// client sees the same if its own clock stands still while the machine sleeps.
+// Both look the same: the node's clock is suddenly ahead of the client's.
 //
 // ClockBounds notices that the two clocks have parted: a reading is outside its
-// bounds. Clocks judges which of them it was, by the three cases of
+// bounds. Clocks decides which of the two was wrong, by the three cases of
 // docs/internals/protocol.md, "Clocks". A node in doubt is treated like a node
 // that is down. It would be wrong to blame every node whose clock has moved
 // away: a client that slept would then silence all nodes.
@@ -121,9 +120,10 @@ func (c *Clocks) suspect(node int, r Reading) {
 	c.Out = append(c.Out, ClockEvent{Kind: ClockAsk, Nodes: 1<<len(c.bounds) - 1})
 }
 
-// caseLasts is how long the case stays open. When it closes, all leases have
-// ended that the node's clock may end early. A clock that was set back ends
-// none early.
+// caseLasts returns how long a case stays open. If the node's clock may have jumped
+// ahead, every lease that the node may have ended early has ended by then. A clock
+// that was set back ends no lease early: its case only waits for the other nodes'
+// evidence.
 func (c *Clocks) caseLasts(k *clockCase) time.Duration {
 	if k.hi < 0 {
 		return c.Wait
@@ -168,7 +168,7 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 		}
 		w := &k.boundsBefore[node]
 		if w.at == 0 {
-			continue // what is known of it may be from after that
+			continue // the bounds may be newer than the suspicion
 		}
 		lo, hi := w.parted(r)
 		parted := lo > 0 || hi < 0
@@ -178,10 +178,11 @@ func (c *Clocks) noteEvidence(node int, r Reading) {
 	}
 }
 
-// Median returns a lower bound on how far the median of the nodes' clocks is
-// ahead of this process's clock. Nodes in doubt are left out if there are
-// others. It uses the lower ends of the bounds, which are never above a node's
-// clock and stay correct if the process sleeps.
+// Median estimates how far the median of the nodes' clocks is ahead of this
+// process's clock, in nanoseconds, from the lower ends of their bounds. Tickets
+// begin with it (process.Client.Clock). A lower end stays correct if this process's
+// clock stands still. Of an even number of clocks it takes the lower median. Nodes
+// with an open case are used only if there are no others.
 func (c *Clocks) Median() (ahead int64, known bool) {
 	var buf [protocol.MaxNodes]int64
 	for _, open := range []bool{false, true} {

@@ -57,8 +57,8 @@ type RecordStep struct {
 	Config   *Configuration // nil with SetPromise and SetLife
 	Seen     string         // of SetRestore: nothing is done unless the node still keeps that
 	Life     string         // of SetLife: the word, which the runtime makes
-	// Of SetCommit: an operator has declared the node brand-new: it votes at once
-	// if Ballot is what it has accepted last, and else does nothing.
+	// Of SetCommit: an operator has declared the node brand-new: it votes at
+	// once if Ballot is the last one it accepted; otherwise it does nothing.
 	Ready bool
 }
 

@@ -92,7 +92,7 @@ func (m *Membership) HandleLife(k int, has NodeSet) {
 		return
 	}
 	switch n := &m.members[k]; {
-	case !n.up || n.fault != SetLost || n.has.Config != nil:
+	case !n.up || n.fault != SetLost || n.has.Config != nil: // the connection is gone, or was judged again
 	case has.Config != nil:
 		m.Again(k) // another client has given it its place
 	case has.Life != "" && m.reports.confirmedByMajority(-1):

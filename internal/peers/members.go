@@ -51,8 +51,8 @@ func (s *members) Change(by int, event func(m *nodeset.Membership)) (own []nodes
 		s.changed()
 	}
 	s.moving++
-	// recording is set under s.mu, so only one of two events that find a
-	// recording due starts the task.
+	// recording is set under s.mu, so if two events find a recording due,
+	// only one starts the task.
 	due := !s.Recorder.recording && s.due()
 	s.Recorder.recording = s.Recorder.recording || due
 	s.mu.Unlock()

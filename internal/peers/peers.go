@@ -73,6 +73,8 @@ type claims interface {
 	Alone() bool
 }
 
+// Now returns the time of wake.Clock, by which this process judges its leases. It
+// does not follow the wall clock.
 func (ps *Peers) Now() protocol.Time { return ps.Clock.Now() }
 
 func (ps *Peers) IsClosed() bool {

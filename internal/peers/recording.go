@@ -222,9 +222,12 @@ func (s *recorder) news(err error) *fault.Failure {
 	return f
 }
 
-// stillDue reports whether record has something to do. If not, the next event
-// that gives it something starts it again.
-// Invariant: recording is set back under the mu under which change looks at it.
+// stillDue reports whether a recording is still due, and stores the result in
+// recording. If none is due, record ends, and the next Change that finds one due
+// starts it again.
+// Invariant: recording is cleared in the critical section of members.mu that finds
+// nothing due. Change reads it under the same lock, so each recording that becomes
+// due has a task.
 func (s *recorder) stillDue() bool {
 	s.members.mu.Lock()
 	defer s.members.mu.Unlock()

@@ -96,7 +96,7 @@ const (
 	ActReconnect // end the connection to Node: the next one shows the node's incarnation
 	ActRepair    // carry out Task of a repair
 	ActJumped    // Node's clock has jumped by By
-	ActDoubted   // Node's clock or this process's has
+	ActDoubted   // either Node's clock or this process's jumped or stood still
 	ActStood     // this process's clock stood still for By
 )
 

@@ -236,8 +236,9 @@ func (c *Client) Down(now protocol.Time, node int) (do []Action) {
 	return c.unlock(now)
 }
 
-// Marked records the incarnation of a node after an ActMark. If ok is false the
-// incarnation is unknown.
+// Marked takes the answer to an ActMark: the incarnation that the node has now,
+// unknown if ok is false. try is the Action's Try; an outdated answer changes
+// nothing.
 func (c *Client) Marked(
 	now protocol.Time, node int, try uint32, inc protocol.Incarnation, ok bool,
 ) (do []Action) {

@@ -114,9 +114,9 @@ func (r *Repair) Attempted(node int) bool {
 	return n.stage == repairIdle || n.attempted
 }
 
-// Tick lets time pass. A late Tick is harmless: another client may get the turn
-// at a node, and both copy names. That costs requests but is safe, because a
-// node keeps the newest record and promise that it gets.
+// Tick starts what is due. A late Tick is harmless: another client may get the
+// turn at a node, and both copy names. That costs requests but is safe, because
+// a node keeps the newest record and promise that it gets.
 func (r *Repair) Tick(now protocol.Time) {
 	for i := range r.nodes {
 		if n := &r.nodes[i]; n.stage == repairPaused && now >= n.retry {
@@ -145,18 +145,19 @@ func (r *Repair) Wake() protocol.Time {
 	return w
 }
 
-// Up starts a new connection to a node. The node may have lost its data since
-// the last one. It may also be the node without which others could not be
-// repaired.
+// Up records that a connection to a node has begun. The node may have lost its
+// data since the last one. It may also be the node without which others could
+// not be repaired.
 func (r *Repair) Up(now protocol.Time, node int) {
 	r.nodes[node].up = true
 	r.RetryNow(now)
 	r.Look(now, node) //mutant:RuleRepairMeet
 }
 
-// RetryNow retries paused nodes at once: guard times may have ended, or the set
-// has changed. If an attempt under way ends waiting for a guard time, the next
-// one follows at once.
+// RetryNow starts the next attempt of each paused node at once. A node that it
+// needs may have connected, or a change of the set may have shortened its guard
+// time. An attempt under way goes on. If it ends because the guard time is still
+// running, it has asked before the change, so the next one follows at once.
 func (r *Repair) RetryNow(now protocol.Time) {
 	for i := range r.nodes {
 		switch n := &r.nodes[i]; n.stage {

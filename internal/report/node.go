@@ -139,9 +139,10 @@ func (r *Node) lacks() string {
 	return Remedy
 }
 
-// Votes reports whether the node answers and votes for new locks. The role is
-// empty if the user may not run INFO. That counts as a master, because the
-// handshake refuses a replica if it can recognize one.
+// Votes reports whether the node answers, its guard time is over, and it accepts
+// new locks. It does not say whether the set gives the node a vote: see Ready. The
+// role is empty if the user may not run INFO. An empty role counts as a master,
+// because the handshake refuses a replica if it can recognize one.
 func (r *Node) Votes() bool {
 	return r.Err == nil && r.Refuses == nil && r.Recovering == 0 && (r.Role == "" || r.Role == "master")
 }

@@ -35,8 +35,8 @@ func NewReader(r io.Reader) *Reader {
 // Read returns the next reply: one value for a scalar, the elements for an
 // array or a set, keys and values for a map, those of nested ones in their
 // place. A nil is the zero Value, also a nil array; an error inside an array is
-// a string; a boolean is 1 or 0. The values are valid until the next Read. What
-// a node sends unasked (RESP3) is read as a reply is: see IsPush.
+// a string; a boolean is 1 or 0. The values are valid until the next Read. A
+// RESP3 push is read like a reply: see IsPush.
 //
 // An error reply is returned as an Error; any other error is final.
 func (r *Reader) Read() ([]Value, error) {

@@ -29,7 +29,8 @@ const (
 // have the same bounds.
 func ReadShort(key string) []string { return []string{"GETRANGE", key, "0", "1023"} }
 
-// ReadLong is ReadShort for a record or for the set.
+// ReadLong is like ReadShort, for values of up to 1 MiB: a record, or a node's set.
+// set.lua and record.lua use the same bound.
 func ReadLong(key string) []string { return []string{"GETRANGE", key, "0", "1048575"} }
 
 // AppendCommand appends the EVALSHA that sends request r of the claim with

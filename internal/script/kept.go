@@ -26,8 +26,9 @@ type Marker struct {
 	guard    time.Duration
 }
 
-// ParseMarker parses a marker. An unreadable marker counts as missing, and its
-// node as a node without data. That is safe, because such a node does not vote.
+// ParseMarker parses a marker. ok is false if it is missing or unreadable, and the
+// caller treats the node as one without data. That is safe, because the scripts
+// refuse every request on such a node, so it does not vote.
 func ParseMarker(text string) (m Marker, ok bool) {
 	words := strings.Fields(text)
 	if len(words) < 4 {

@@ -27,8 +27,9 @@ func NoteOf(ctx context.Context) (string, error) {
 	return note, CheckNote(note)
 }
 
-// CheckNote fails with ErrInvalid if the note is too long or cannot be shown on
-// one line.
+// CheckNote fails with ErrInvalid if the note is longer than maxNote or contains an
+// unprintable character. Package leader applies the same rule to the IDs of
+// candidates. script.Candidate relies on it: a note or an ID contains no tab.
 func CheckNote(note string) error {
 	switch {
 	case len(note) > maxNote:
