@@ -218,10 +218,11 @@ func (f *Fanout) LongestTimeout(timeout, ttl time.Duration) time.Duration {
 	return longest
 }
 
-// QuorumTrip returns the round trip to the q-th nearest healthy node, where q
-// is a majority of all nodes: how long a quorum takes. With fewer than q
-// healthy nodes it is the farthest healthy one; with none it is 0. A node not
-// measured yet counts as 0.
+// QuorumTrip returns the round trip to the q-th nearest healthy node: how long a
+// quorum takes. q is a majority of all numbers in use, including those of members
+// that have left. The caller excludes such numbers with unhealthy. With fewer than
+// q healthy nodes the result is the farthest healthy one; with none it is 0. A node
+// not measured yet counts as 0.
 func (f *Fanout) QuorumTrip(unhealthy uint32) time.Duration {
 	var trips []int64
 	for i := range f.all() {

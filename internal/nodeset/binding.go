@@ -136,6 +136,9 @@ func (m *Membership) conclude(by int) {
 	}
 }
 
+// Verdict returns what connection i counts as, by its latest judgement. If the
+// list is wrong, every connection has the verdict of Wrong, whose Node is a node
+// that shows the other set.
 func (m *Membership) Verdict(i int) SetVerdict {
 	if m.Addr(i) == "" {
 		return SetVerdict{Fault: SetRetired, Node: i, Set: m.config}

@@ -46,8 +46,10 @@ const nextAddr = "%,"
 // of clients would have a holder while a fleet is upgraded.
 const Layout = 1
 
-// LayoutOf returns the Layout with which a node has recorded its set, given
-// what the node stores; 0 if that is malformed.
+// LayoutOf returns the Layout of a node's record of its set, see NodeSet.String; 0
+// if the record is malformed or has no configuration. It must read the records of
+// other versions, which ParseNodeSet rejects. So the stamp and the Layout are the
+// fifth and the sixth word in every version.
 func LayoutOf(text string) int {
 	words := strings.Fields(text)
 	if len(words) < 6 {

@@ -54,8 +54,10 @@ func (w *memberReports) question() {
 	}
 }
 
-// remind looks again at open cases, because a member was reached that may help
-// to settle them.
+// remind goes on with nodes that wait for what members say, because a member has
+// become ready. A blank server whose members were not asked yet is judged again,
+// once a majority confirms the set. For a blank server whose members were asked, and
+// for one that shows a later configuration, all members are asked again.
 func (w *memberReports) remind() {
 	asks := false
 	for _, member := range w.config.Members {

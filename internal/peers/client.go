@@ -160,8 +160,10 @@ func (d *driver) NodesTime(at protocol.Time) time.Time {
 	return time.UnixMicro(int64(d.Client.Clock(at)))
 }
 
-// beginIncarnation asks the node to begin another incarnation. It passes a.Try
-// back, so that the Client recognizes an answer to an older question.
+// beginIncarnation asks the node to begin another incarnation if it still has
+// a.Incarnation, in which its clock jumped. So the questions of several clients
+// begin one incarnation, not several. It passes a.Try back, so that the Client
+// recognizes an answer to an older question.
 func (n *Node) beginIncarnation(a *process.Action) {
 	ps := n.ps
 	jumped, try := strconv.FormatUint(uint64(a.Incarnation), 10), a.Try

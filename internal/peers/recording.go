@@ -237,8 +237,11 @@ func (s *recorder) stillDue() bool {
 
 var errRecordingSuperseded = errors.New("another client is recording the set")
 
-// recordOnce carries out the recording that is due, and returns it when it is
-// over. r is nil if none is due, or if this client is recording already.
+// recordOnce carries out the recording that is due, and returns it when it is over.
+// r is nil if none is due, or if this client is recording already. err is nil if r
+// is, or if all nodes have recorded the set. ready is as in Recorder.Record. The
+// loop must not end before Next returns no steps, even if ctx has ended: otherwise
+// this client would never record again.
 func (s *recorder) recordOnce(ctx context.Context, ready bool) (r *nodeset.Recording, err error) {
 	shared := nodeset.Shared{Guard: s.ps.Set.Guard, Retention: s.ps.Set.Retention, Skew: s.ps.Set.Skew}
 	ballot := func(above nodeset.Ballot) nodeset.Ballot {

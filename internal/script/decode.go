@@ -144,10 +144,11 @@ func DecodeLeave(v []resp.Value) (protocol.Answer, error) {
 	return protocol.Answer{Status: protocol.OK}, nil
 }
 
-// decodeOK parses what follows the ticket. The flags say which values follow,
-// so they must agree with the number of values. The first contradiction makes
-// the whole answer malformed, because the answer could come from another
-// program; part of an answer is never used.
+// decodeOK parses what follows the ticket. The flags say which values follow, so
+// they must agree with the number of values. One exception: if nothing comes after
+// the wait, all totals are 0, as answer.lua writes them for a claim with capacity 1.
+// The first contradiction makes the whole answer malformed, because the answer could
+// come from another program; part of an answer is never used.
 func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	bad := func(what string) (protocol.Answer, error) {
 		return protocol.Answer{}, fmt.Errorf("%w: %s", ErrAnswer, what)
