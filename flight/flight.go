@@ -167,8 +167,8 @@ func (g *Group[T]) Do(ctx context.Context, key string, fresh time.Duration,
 // errItself is the error of a caller that would wait for its own load. As it
 // counts as a caller that waits, the load would not end with its other callers,
 // and the key would stay claimed.
-var errItself = fmt.Errorf("%w: the function that loads this key has called Do for it, and would wait for itself",
-	fault.ErrInvalid)
+var errItself = fmt.Errorf("%w: the function that loads this key has called Do for it, "+
+	"and would wait for itself", fault.ErrInvalid)
 
 // loadOf is the key under which f's context has a channel that is closed when f
 // has returned. A load of another key that f starts has it, too.
@@ -177,7 +177,7 @@ type loadOf struct {
 	name string
 }
 
-// loadedBy reports whether ctx is that of a running load of the key.
+// loadedBy reports whether ctx comes from a running load of the key.
 func (g *Group[T]) loadedBy(ctx context.Context, key string) bool {
 	returned, is := ctx.Value(loadOf{g.q, g.prefix + key}).(chan struct{})
 	if !is {

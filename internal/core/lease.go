@@ -244,10 +244,9 @@ func (l *Lease) Derive(ctx context.Context) (inner context.Context, stop func())
 	}
 }
 
-// End ends the lease: its contexts end before End returns. It neither ends the
-// claim nor sends anything to the nodes; Release does. If the lease has already
-// ended, its first cause is kept. The tracer is called in a separate goroutine,
-// because the caller may hold a lock or still have leaves to send.
+// End ends the lease and its contexts, not the claim: that is what Release does.
+// A lease that has ended keeps its first cause. The tracer is called in another
+// goroutine, because the caller may hold a lock or still have leaves to send.
 func (l *Lease) End(cause error) {
 	if span, _ := l.Finish(cause); span != nil {
 		go span.ReportHoldEnd()

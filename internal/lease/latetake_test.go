@@ -59,7 +59,8 @@ func TestReadOfANodeThatForgotALaterRun(t *testing.T) {
 
 func lateRead(t assert.TestingT) {
 	value := protocol.Stored{Version: protocol.Version{Ticket: 640, ID: protocol.ID{1}, Seq: 1}}
-	early, later := protocol.Version{Ticket: 640, ID: protocol.ID{1}}, protocol.Version{Ticket: 700, ID: protocol.ID{2}}
+	early := protocol.Version{Ticket: 640, ID: protocol.ID{1}}
+	later := protocol.Version{Ticket: 700, ID: protocol.ID{2}}
 	for _, c := range []struct {
 		caughtUp bool
 		promise  protocol.Version

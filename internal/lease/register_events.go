@@ -110,8 +110,8 @@ func (q *RegisterOp) Answer(now protocol.Time, r protocol.Request, a protocol.An
 		q.collect(p)
 	}
 	// Once the claim is lost, what a node takes that is not caught up does not
-	// count, as in sure. The repair of that node has the record decided by a
-	// run, and after that the node refuses.
+	// count, as in sure. The repair of that node decides the record by a run,
+	// and after that the node refuses.
 	unsure := false
 	if q.Over && p.taken && !p.entry.CaughtUp { //mutant:RuleLateTake
 		p.taken, unsure = false, true

@@ -29,8 +29,8 @@ type Group struct {
 
 // Fresh returns how long an answer about a record counts, from when its request was
 // sent. A node that loses its data is not caught up before its guard time is over.
-// While the guard time is being changed, the shorter one counts, which is that of
-// Window. Fresh is 2% less, because our clock and the node's may run at different
+// While the guard time is being changed, the shorter one counts, which Window
+// has. Fresh is 2% less, because our clock and the node's may run at different
 // speeds.
 func (g *Group) Fresh() time.Duration {
 	guard := time.Duration(g.Window) * time.Millisecond
