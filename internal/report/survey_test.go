@@ -26,6 +26,7 @@ func TestReadyDuringAnExchange(t *testing.T) {
 		{nodeset.Learning, []int{1, 2}, 1}, // D has no vote
 		{nodeset.Jointly, nil, 3},
 		{nodeset.Jointly, []int{0, 1}, 1}, // C and D: a majority of neither set
+		{nodeset.Jointly, []int{1, 3}, 1}, // A and C: a majority of the old set alone
 		{nodeset.Jointly, []int{0}, 2},
 	} {
 		set := &nodeset.Configuration{Stage: c.stage, Members: []nodeset.Member{ // D replaces C
