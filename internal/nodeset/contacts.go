@@ -220,10 +220,10 @@ func (t *contacts) Again(i int) {
 	}
 }
 
-// Rejudge has nodes without a vote judged again if they may have one now.
+// Rejudge has all nodes without a vote judged again.
 func (t *contacts) Rejudge() {
 	t.each(func(i int, n *contact) {
-		if n.fault == SetLost || n.fault == SetPending || n.fault == SetUnknown {
+		if n.fault != SetFits {
 			t.Again(i)
 		}
 	})

@@ -80,7 +80,9 @@ func (m *Membership) Next(answers []*NodeSet) []RecordStep {
 	if r.Outcome == RecordDone && m.config == nil {
 		m.adopt(-1, r.Config)
 	}
-	m.Rejudge() // nodes without a vote may have one now, whatever has become of it
+	// They may have a vote now, whatever has become of the recording. JudgeAgain
+	// has left those that it used to its end, whatever their fault is.
+	m.Rejudge()
 	return nil
 }
 

@@ -165,3 +165,28 @@ func TestARecordingKeepsItsConnections(t *testing.T) {
 	p = w.wanting(abc...)
 	assert.True(t, again(p), "nothing is under way")
 }
+
+// The pause of a connection ends once. So the end of a recording judges each
+// connection again that the recording has kept, whatever the node's fault is.
+func TestTheEndOfARecordingJudgesItsNodesAgain(t *testing.T) {
+	t.Parallel()
+	_, joint, done := replaced(setOf(1, abc...))
+	w := newWorld().serve(joint, "A", "B", "C", "D")
+	p := w.start(abc...).settle(t)
+	w.lose("B", "C").serve(done, "A")
+	for i := range joint.Members {
+		p.drop(i)
+	}
+	p.settle(t)
+	require.Equal(t, nodeset.SetAhead, p.fault("A"))
+	require.Equal(t, nodeset.SetBetween, p.fault("B"))
+	r := p.recording(false, nodeset.SetAccept)
+	require.NotNil(t, r)
+	for _, addr := range []string{"A", "B", "D"} {
+		p.JudgeAgain(joint.Members[joint.Place(addr)].Number)
+	}
+	assert.Empty(t, p.Out, "the recording uses them")
+	r.finish()
+	require.Equal(t, nodeset.RecordDone, r.Outcome)
+	assert.Equal(t, done.Stamp, p.settle(t).Stamp())
+}
