@@ -153,9 +153,9 @@ var cutoff = generator{
 		ns := w.Shuffled()
 		first := w.Procs[0]
 		if w.RNG.IntN(2) == 0 {
-			first.Rate = 1 - w.Drift
+			first.Clock.Rate = 1 - w.Drift
 			for _, n := range ns {
-				n.Rate = 1 + w.Drift
+				n.Clock.Rate = 1 + w.Drift
 			}
 		}
 		if w.RNG.IntN(2) == 0 {

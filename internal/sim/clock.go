@@ -101,7 +101,7 @@ var forged = forging("forged", func(w *trial.Schedule, _ *world.Node) protocol.T
 // recordOfTheFuture: as forged, but the record is hours ahead.
 var recordOfTheFuture = forging("recordOfTheFuture", func(w *trial.Schedule, n *world.Node) protocol.Ticket {
 	ahead := w.Guard/2 + w.Skew + time.Hour + time.Duration(w.RNG.Int64N(int64(46*time.Hour)))
-	return protocol.Ticket(n.Millis(w.Now)*1000 + ahead.Microseconds())
+	return protocol.Ticket(n.Millis()*1000 + ahead.Microseconds())
 })
 
 func forging(name string, ticket func(w *trial.Schedule, n *world.Node) protocol.Ticket) generator {

@@ -135,7 +135,7 @@ var exchangeRecords = generator{
 		w.Once(operator.Follower.At(3), 3*w.Guard, 0, func() {
 			holder.Cut(old...)
 			for _, n := range next { // a client that has the turn to repair them hangs
-				n.TurnEnds = n.Millis(w.Now.Add(w.Guard + w.Guard/2))
+				n.TurnEnds = n.Clock.Millis(w.Now.Add(w.Guard + w.Guard/2))
 			}
 		})
 		w.Once(operator.Follower.At(4), 3*w.Guard, 0, func() {

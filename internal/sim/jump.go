@@ -39,7 +39,7 @@ var doubt = generator{
 				f.Acquire(false)
 			}
 		})
-		w.Then(w.Around(w.NodeTimeout), func() { ns[0].Leap(w.Around(w.TTL / time.Duration(1+w.RNG.IntN(8)))) })
+		w.Then(w.Around(w.NodeTimeout), func() { ns[0].Clock.Leap(w.Around(w.TTL / time.Duration(1+w.RNG.IntN(8)))) })
 		w.Then(w.Around(w.Delay*4), func() {
 			if w.RNG.IntN(2) == 0 {
 				holder.Cut(ns[0]) // so that it does not renew, and does not hear of it either
@@ -92,10 +92,10 @@ var nudge = generator{
 	plan: func(w *trial.Schedule) {
 		ns := w.Shuffled()
 		holder, other := w.Procs[0], w.Procs[1]
-		holder.Rate = 1 - w.Drift
-		other.Rate = 1 + w.Drift
+		holder.Clock.Rate = 1 - w.Drift
+		other.Clock.Rate = 1 + w.Drift
 		for _, n := range ns {
-			n.Rate = 1 + w.Drift
+			n.Clock.Rate = 1 + w.Drift
 		}
 		e, f := holder.Parts[0], other.Parts[0]
 		holder.Cut(ns[2])
@@ -105,7 +105,7 @@ var nudge = generator{
 			f.Acquire(false)
 		})
 		w.Then(time.Duration(w.RNG.Int64N(int64(w.TTL*3/4))),
-			func() { ns[0].Leap(time.Duration(w.RNG.Int64N(int64(w.TTL / 50)))) })
+			func() { ns[0].Clock.Leap(time.Duration(w.RNG.Int64N(int64(w.TTL / 50)))) })
 		w.Once(world.Holds(f), 2*w.TTL, w.Around(w.NodeTimeout), func() {})
 	},
 }

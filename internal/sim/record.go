@@ -81,7 +81,7 @@ func begun(w *trial.Schedule, t *world.Participant) func() bool {
 			return false
 		}
 		for _, o := range w.Ledger.Opens {
-			if o.Run.ID == t.Att.State.ID {
+			if o.Run.ID == t.Att.Claim.State.ID {
 				return true
 			}
 		}

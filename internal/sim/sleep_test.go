@@ -30,12 +30,12 @@ func TestClocksOfProcessesNeverGoBack(t *testing.T) {
 		set := func(r *rand.Rand, s *course.Setting) { plain(r, s, 1); s.Length = 4*s.Guard + 4*s.TTL }
 		g := generator{name: "sleep", set: set, plan: func(w *trial.Schedule) {
 			p := w.Procs[0]
-			highest := p.Local(w.Now)
+			highest := p.Now()
 			w.At(500*time.Millisecond, func() { p.Sleep(time.Second, false) })
 			w.At(700*time.Millisecond, func() { end(p) })
 			for i := range 400 {
 				w.At(time.Duration(i)*10*time.Millisecond, func() {
-					if now := p.Local(w.Now); p.Paused {
+					if now := p.Now(); p.Paused {
 						return
 					} else if now < highest {
 						w.Fail("clock", "%s: the clock of process %s has gone back by %v", name, p.Name, highest.Sub(now))

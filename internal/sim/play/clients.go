@@ -156,13 +156,13 @@ func (c *cast) act(label, what string, weight uint64) error {
 		}
 		return nil
 	case "leave":
-		a.Leave(a.Local())
+		a.Claim.Leave(a.Now())
 	case "renew":
-		a.Renew(a.Local())
+		a.Claim.Renew(a.Now())
 	case "shrink":
-		a.Shrink(a.Local(), weight)
+		a.Claim.Shrink(a.Now(), weight)
 	case "mute":
-		a.State.StopRenewal()
+		a.Claim.State.StopRenewal()
 		a.Mute = true
 	case "tick":
 		w := c.World
@@ -182,7 +182,7 @@ func (c *cast) record(label string, in lease.RegisterOp, seq int) error {
 		if owner = c.last[label]; owner == nil {
 			return fmt.Errorf("%s has no claim", label)
 		}
-		in.Stored.Version = protocol.Version{Ticket: owner.State.Ticket(), ID: owner.State.ID}
+		in.Stored.Version = protocol.Version{Ticket: owner.Claim.State.Ticket(), ID: owner.Claim.State.ID}
 		if in.Op == protocol.OpPut {
 			c.values++
 			in.Stored.Seq = uint64(c.values)
@@ -203,11 +203,11 @@ var outcomes = map[lease.Outcome]string{
 
 func (c *cast) startRegisterOp(p *world.Proc, owner *world.Attempt, in lease.RegisterOp, what string) {
 	p.RegisterOps.Start(owner, in, func(i *world.RegisterOp, ok bool) {
-		s := what + ": " + outcomes[i.Outcome()]
-		if ok && i.Op != protocol.OpPut {
-			s += ", finds " + storedName(i.Newest())
+		s := what + ": " + outcomes[i.Op.Outcome()]
+		if ok && i.Op.Op != protocol.OpPut {
+			s += ", finds " + storedName(i.Op.Newest())
 		}
-		if adopted, few := i.Adopt(); ok && few && !c.World.Manual {
+		if adopted, few := i.Op.Adopt(); ok && few && !c.World.Manual {
 			s += " on a minority and puts it again"
 			c.startRegisterOp(p, owner, lease.RegisterOp{Op: protocol.OpPut, Stored: adopted}, what+"'s put")
 		}

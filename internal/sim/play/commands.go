@@ -13,7 +13,7 @@ type command func(a *args) error
 // commandsOf returns what a line of a trace may be. testdata/README.md explains
 // the commands in one table.
 func commandsOf(c *cast) map[string]command {
-	b, s := &bench{c: c}, &recorders{c, map[string]recording{}}
+	x, b, s := c.wire, &bench{c: c}, &recorders{c, map[string]recording{}}
 	return map[string]command{
 		"claim": c.claim, "evict": c.evict, "propose": c.propose, "giveup": c.giveUp, "show": c.show,
 		"leave": c.holder("leave"), "renew": c.holder("renew"), "shrink": c.holder("shrink"),
@@ -29,8 +29,8 @@ func commandsOf(c *cast) map[string]command {
 		"pause": c.ofProc((*world.Proc).Pause), "wake": c.ofProc((*world.Proc).Wake),
 		"kill": c.ofProc((*world.Proc).Crash), "start": c.ofProc((*world.Proc).Restart),
 
-		"hold": c.hold, "pass": c.pass, "deliver": c.deliver, "drop": c.drop, "repeat": c.repeat,
-		"flight": c.underWay, "cut": c.cut, "heal": c.heal, "connect": c.connect,
+		"hold": x.hold, "pass": x.pass, "deliver": c.deliver, "drop": x.drop, "repeat": x.repeat,
+		"flight": x.underWay, "cut": c.cut, "heal": c.heal, "connect": c.connect,
 		"break": c.ofLink((*world.Link).Snap), "ask": c.ofLink((*world.Link).AskTime),
 		"subscribe": c.ofLink(func(l *world.Link) {
 			l.Proc.CarryOut(l.Proc.Client.Subscribed(l.Proc.Now(), l.No))
@@ -48,7 +48,7 @@ func commandsOf(c *cast) map[string]command {
 		"members": s.members, "list": s.list, "record": s.recordSet,
 		"exchange": s.exchange, "undo": s.undo, "decide": s.decide,
 
-		"advance": c.advance, "at": c.at,
+		"advance": x.advance, "at": x.at,
 	}
 }
 

@@ -71,10 +71,10 @@ func (b *bench) clock(a *args) error {
 	}
 	for _, n := range ns {
 		if by != 0 {
-			n.Jump(by)
+			n.Clock.Jump(by)
 		}
 		if rate != 0 {
-			n.Rate = rate
+			n.Clock.Rate = rate
 		}
 		if offset != 0 {
 			n.Clock.Offset = offset
@@ -196,7 +196,7 @@ func (b *bench) repair(a *args) error {
 	if a.take("told") {
 		q.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead, Repair: q.To(n).No + 1},
 			func(i *world.RegisterOp, ok bool) {
-				b.c.wire.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Outcome()])
+				b.c.wire.Say("%s repairs node %d: %s", label, n.Index+1, outcomes[i.Op.Outcome()])
 			})
 		return nil
 	}
@@ -228,7 +228,7 @@ func (b *bench) forge(a *args) error {
 	for _, n := range ns {
 		t := protocol.MaxTicket - 1
 		if ahead > 0 {
-			t = protocol.Ticket(n.Millis(b.c.World.Now)*1000 + ahead.Microseconds())
+			t = protocol.Ticket(n.Millis()*1000 + ahead.Microseconds())
 		}
 		v := protocol.Version{Ticket: t, Seq: 1}
 		n.Model.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)

@@ -22,7 +22,7 @@ func (c *cast) process(a *args) error {
 			q.Off = a.duration()
 			q.Adjust()
 		case "rate":
-			_, err := fmt.Sscan(a.next(), &q.Rate)
+			_, err := fmt.Sscan(a.next(), &q.Clock.Rate)
 			a.fail(err)
 		case "offset":
 			_, err := fmt.Sscan(a.next(), &q.Clock.Offset)

@@ -40,9 +40,9 @@ func ClockTime(c course.Clock, t protocol.Time) string {
 
 // Status is a claim in a line.
 func Status(a *world.Attempt) string {
-	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.State.Phase()], world.TicketName(a.State.Ticket()))
-	if a.State.Phase() == lease.Holding {
-		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Deadline())
+	s := fmt.Sprintf("%v %s, ticket %s", a, phases[a.Claim.State.Phase()], world.TicketName(a.Claim.State.Ticket()))
+	if a.Claim.State.Phase() == lease.Holding {
+		s += ", until " + ClockTime(a.Part.Proc.Clock, a.Claim.Deadline())
 	}
 	return s
 }
@@ -50,8 +50,8 @@ func Status(a *world.Attempt) string {
 // View is what a claim knows of the nodes.
 func View(a *world.Attempt) string {
 	var on, votes []string
-	for i := range int(a.State.Nodes) {
-		holds, vote := a.State.Node(i, a.Local())
+	for i := range int(a.Claim.State.Nodes) {
+		holds, vote := a.Claim.State.Node(i, a.Now())
 		if holds {
 			on = append(on, strconv.Itoa(i+1))
 		}
@@ -80,12 +80,12 @@ func Does(c *world.Caller) string {
 	if c.Lease.Ended {
 		return s + " no more, and knows"
 	}
-	return fmt.Sprintf("%s, token %s.%d", s, world.TicketName(c.Lease.Att.State.Ticket()), c.Lease.N)
+	return fmt.Sprintf("%s, token %s.%d", s, world.TicketName(c.Lease.Att.Claim.State.Ticket()), c.Lease.N)
 }
 
 // Head is what a node shows an onlooker.
 func Head(n *world.Node) (h lease.Head) {
-	now := n.Millis(n.World.Now)
+	now := n.Millis()
 	h.Known = n.Model.Recovering(now) == 0
 	for _, c := range n.Model.Claims(now) {
 		if c.Voted {

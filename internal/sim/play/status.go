@@ -21,8 +21,8 @@ func (c *cast) changes() {
 		}
 		c.note(t)
 		g := c.wire.Seen[a]
-		if near := g.Deadline.Sub(a.Deadline()).Abs() < time.Millisecond; g.Phase != a.State.Phase() ||
-			g.Ticket != a.State.Ticket() || a.State.Phase() == lease.Holding && !near {
+		if near := g.Deadline.Sub(a.Claim.Deadline()).Abs() < time.Millisecond; g.Phase != a.Claim.State.Phase() ||
+			g.Ticket != a.Claim.State.Ticket() || a.Claim.State.Phase() == lease.Holding && !near {
 			c.wire.Note(a)
 			c.wire.Say("%s", Status(a))
 		}
@@ -32,7 +32,7 @@ func (c *cast) changes() {
 // kept is what a node keeps.
 func (c *cast) kept(n *world.Node) string {
 	w := c.World
-	now := n.Millis(c.World.Now)
+	now := n.Millis()
 	s := fmt.Sprintf("node %d:", n.Index+1)
 	switch {
 	case n.Down:
@@ -83,7 +83,7 @@ func (c *cast) kept(n *world.Node) string {
 // name is the label of the claim with that id.
 func (c *cast) name(id protocol.ID) string {
 	for t := range c.World.Participants() {
-		if t.Att != nil && t.Att.State.ID == id {
+		if t.Att != nil && t.Att.Claim.State.ID == id {
 			return t.Att.String()
 		}
 	}

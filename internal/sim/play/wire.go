@@ -189,7 +189,7 @@ func (x *Wire) Find(p world.Parcel) ([]int, error) {
 
 // Changed says what has become of a claim.
 func (x *Wire) Changed(a *world.Attempt) {
-	now := a.State.Phase()
+	now := a.Claim.State.Phase()
 	switch {
 	case a.Part == a.Part.Proc.Follower.Succession: // what is decided is said
 	case now.Final():
@@ -206,7 +206,7 @@ func (x *Wire) Changed(a *world.Attempt) {
 }
 
 func (x *Wire) Note(a *world.Attempt) {
-	x.Seen[a] = Glance{a.State.Phase(), a.State.Ticket(), a.Deadline()}
+	x.Seen[a] = Glance{a.Claim.State.Phase(), a.Claim.State.Ticket(), a.Claim.Deadline()}
 }
 
 // Callers says which callers do something else than was said.

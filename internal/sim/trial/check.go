@@ -23,7 +23,7 @@ func (c *checker) always(w *Schedule) {
 		}
 		for _, a := range c.holders {
 			if a.InForce() && !a.Part.Proc.MayBeWrong() {
-				sum += a.State.Weight
+				sum += a.Claim.State.Weight
 			}
 		}
 		if sum > max(w.Capacity, w.Permits.Most) {
@@ -60,9 +60,9 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 		c.gone(a)
 	}
 	switch {
-	case a.State.Evicted() && !a.State.Sets.Met(a.EvictedBy):
+	case a.Claim.State.Evicted() && !a.Claim.State.Sets.Met(a.EvictedBy):
 		w.Fail("evicted", "%v is evicted by fewer nodes than a quorum: %b", a, a.EvictedBy)
-	case a.State.Evicted():
+	case a.Claim.State.Evicted():
 	case a.Seen == lease.Expired && a.Waited && !a.Begun:
 		w.Fail("unsent",
 			"%v is abandoned, and starts again at the end of the queue, though nothing of it has been sent", a)
@@ -81,7 +81,7 @@ func (c *checker) changed(w *Schedule, a *world.Attempt, was lease.Phase) {
 func (c *checker) settled(w *Schedule, a *world.Attempt) {
 	most := 8
 	// No other attempt that may meet a has it.
-	own := w.Residues == protocol.Residues && w.Taken[a.State.ID.Residue()] == 1
+	own := w.Residues == protocol.Residues && w.Taken[a.Claim.State.ID.Residue()] == 1
 	if own && w.Window == 0 { // while some requests wait for room, others pass
 		most = 2
 	}
@@ -102,19 +102,19 @@ func (c *checker) admitted(w *Schedule, a *world.Attempt) {
 	known := false
 	for i := range c.highest {
 		h := &c.highest[i]
-		if h.weight+a.State.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.State.Ticket() {
-			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.State.Ticket()),
+		if h.weight+a.Claim.State.Weight > max(w.Capacity, w.Permits.Most) && h.ticket >= a.Claim.State.Ticket() {
+			w.Fail("token", "%v is admitted at %s after %v at %s", a, world.TicketName(a.Claim.State.Ticket()),
 				h.holder, world.TicketName(h.ticket))
 		}
-		if h.weight == a.State.Weight {
+		if h.weight == a.Claim.State.Weight {
 			known = true
-			if a.State.Ticket() > h.ticket {
-				h.ticket, h.holder = a.State.Ticket(), a
+			if a.Claim.State.Ticket() > h.ticket {
+				h.ticket, h.holder = a.Claim.State.Ticket(), a
 			}
 		}
 	}
 	if !known {
-		c.highest = append(c.highest, admission{a.State.Weight, a.State.Ticket(), a})
+		c.highest = append(c.highest, admission{a.Claim.State.Weight, a.Claim.State.Ticket(), a})
 	}
 	w.Permits.fits(w, a, c.holders)
 	c.entered = append(c.entered, a)
@@ -132,22 +132,22 @@ func (c *checker) prompt(w *Schedule) {
 	}
 	var first *world.Attempt
 	for t := range w.Participants() {
-		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.State.NotStarted() &&
-			(first == nil || a.State.Ticket() < first.State.Ticket()) {
+		if a := t.Att; a != nil && t.Lock == c.lock && a.Seen < lease.Holding && !a.Claim.State.NotStarted() &&
+			(first == nil || a.Claim.State.Ticket() < first.Claim.State.Ticket()) {
 			first = a
 		}
 	}
 	if first != nil {
-		sum := first.State.Weight
+		sum := first.Claim.State.Weight
 		for _, h := range c.holders {
-			sum += h.State.Weight
+			sum += h.Claim.State.Weight
 		}
 		if sum > cmp.Or(w.Permits.limit, w.Capacity) {
 			first = nil
 		}
 	}
 	slow := w.Slowest()
-	if first != nil && first.State.Counting && first.State.Voted(first.Part.Proc.Local(w.Now)) {
+	if first != nil && first.Claim.State.Counting && first.Claim.State.Voted(first.Part.Proc.Now()) {
 		slow += 2 * w.NodeTimeout // a claim that is blocked by counting alone gets no push, and asks now and then
 	}
 	if w.Limping {

@@ -27,7 +27,7 @@ import (
 // A node within its guard time does not count. a may have had its vote before
 // it lost its data, and a late message has brought it an old claim since.
 func (c *checker) passed(w *Schedule, a *world.Attempt) {
-	a.State.Sets.Each(func(set uint32) bool {
+	a.Claim.State.Sets.Each(func(set uint32) bool {
 		c.passedIn(w, a, set)
 		return true
 	})
@@ -35,24 +35,24 @@ func (c *checker) passed(w *Schedule, a *world.Attempt) {
 
 // passedIn is passed for one set of nodes.
 func (c *checker) passedIn(w *Schedule, a *world.Attempt, set uint32) {
-	sum := a.State.Weight
+	sum := a.Claim.State.Weight
 	var before []string
 	for t := range w.Participants() {
 		e := t.Att
-		if e == nil || t.Lock != c.lock || e == a || e.Seen.Final() || e.State.Ticket() >= a.State.Ticket() {
+		if e == nil || t.Lock != c.lock || e == a || e.Seen.Final() || e.Claim.State.Ticket() >= a.Claim.State.Ticket() {
 			continue
 		}
 		if e.Seen == lease.Holding && !e.InForce() {
 			continue
 		}
-		nodes, weight := uint32(0), e.State.Weight
+		nodes, weight := uint32(0), e.Claim.State.Weight
 		for _, n := range w.Nodes {
 			i := a.Part.Proc.Numbered(n)
-			if i < 0 || n.Model.Recovering(n.Millis(w.Now)) > 0 {
+			if i < 0 || n.Model.Recovering(n.Millis()) > 0 {
 				continue
 			}
-			for _, o := range n.Data(c.lock).Claims(n.Millis(w.Now)) {
-				if o.ID == e.State.ID && o.Ticket == e.State.Ticket() {
+			for _, o := range n.Data(c.lock).Claims(n.Millis()) {
+				if o.ID == e.Claim.State.ID && o.Ticket == e.Claim.State.Ticket() {
 					nodes, weight = nodes|1<<i, min(weight, o.Weight)
 				}
 			}
@@ -70,16 +70,16 @@ func (c *checker) passedIn(w *Schedule, a *world.Attempt, set uint32) {
 // inOrder: a claim that had settled before a began is before a in the queue,
 // and a is admitted only if it leaves that claim room.
 func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
-	sum := a.State.Weight
+	sum := a.Claim.State.Weight
 	for _, h := range c.holders {
-		if h != a && h.State.Ticket() < a.State.Ticket() && h.InForce() {
-			sum += h.State.Weight
+		if h != a && h.Claim.State.Ticket() < a.Claim.State.Ticket() && h.InForce() {
+			sum += h.Claim.State.Weight
 		}
 	}
 	for t := range w.Participants() {
 		if e := t.Att; e != nil && t.Lock == c.lock && e.Seen == lease.Waiting && e.Settled < a.BeganAt &&
-			e.State.Ticket() < a.State.Ticket() {
-			sum += e.State.Weight
+			e.Claim.State.Ticket() < a.Claim.State.Ticket() {
+			sum += e.Claim.State.Weight
 		}
 	}
 	if sum > max(w.Capacity, w.Permits.Most) {
@@ -93,7 +93,7 @@ func (c *checker) inOrder(w *Schedule, a *world.Attempt) {
 // they lose between the look and the decision is as lost as after it.
 func (l *ledger) lost(w *Schedule) {
 	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool {
-		return n.Model.CaughtUp() && !n.Unmarked && !n.Unsettled()
+		return n.Model.CaughtUp() && !n.Unmarked && !n.Clock.Unsettled()
 	})
 	for _, sets := range append(w.Operators.next(), w.Decisions.Sets()) {
 		l.void = l.void || !sets.Attested(caughtUp)
@@ -106,26 +106,26 @@ func (l *ledger) settled(w *Schedule, i *world.RegisterOp) {
 		return
 	}
 	w.Stats.RegisterOps++
-	found := i.Newest().Version
-	content := i.Newest()
-	if i.Op == protocol.OpPut {
-		content = i.Stored
+	found := i.Op.Newest().Version
+	content := i.Op.Newest()
+	if i.Op.Op == protocol.OpPut {
+		content = i.Op.Stored
 	}
 	l.same(w, i, content)
 	reported := found
-	switch i.Op {
+	switch i.Op.Op {
 	case protocol.OpOpen:
 		// What it finds on a minority it does not return before it has recorded
 		// it again.
-		if _, few := i.Adopt(); few {
+		if _, few := i.Op.Adopt(); few {
 			reported = protocol.Version{}
 		}
-		l.Opens = append(l.Opens, opened{i.Stored.Version, found})
+		l.Opens = append(l.Opens, opened{i.Op.Stored.Version, found})
 	case protocol.OpPut:
-		reported = i.Stored.Version
+		reported = i.Op.Stored.Version
 		l.Puts = append(l.Puts, reported)
 	}
-	if i.Op != protocol.OpPut && found.Compare(i.Before) < 0 {
+	if i.Op.Op != protocol.OpPut && found.Compare(i.Before) < 0 {
 		w.Fail("record", "%v finds %s though %s was there before it began", i,
 			world.VersionName(found), world.VersionName(i.Before))
 	}

@@ -54,7 +54,7 @@ func (c *checks) began(a *world.Attempt) {
 	if !w.Clean { // the median may be behind that of before: of fewer clocks, and of one that was set back
 		ahead += protocol.Ticket((w.Skew + w.Faults.setBack()).Microseconds())
 	}
-	most := max(a.Part.Proc.Client.Clock(a.Local())+ahead, c.Of[a.Part.Lock].fence+protocol.Residues)
+	most := max(a.Part.Proc.Client.Clock(a.Now())+ahead, c.Of[a.Part.Lock].fence+protocol.Residues)
 	if a.T0 > most {
 		w.Fail("ahead", "%v begins at %s, and no ticket of its name is above %s",
 			a, world.TicketName(a.T0), world.TicketName(most))
@@ -84,7 +84,7 @@ func (c *checks) busy(a *world.Attempt) {
 		}
 	}
 	w.Stats.Busiest = max(w.Stats.Busiest, a.Requests/len(w.Nodes))
-	times := max(1, int(w.TTL/a.State.TTL)) // a client with a shorter ttl has more to do
+	times := max(1, int(w.TTL/a.Claim.State.TTL)) // a client with a shorter ttl has more to do
 	if a.Requests > times*maxRequests*len(w.Nodes)+w.Checks.portions(a) || a.Ticks > times*maxTicks {
 		w.Fail("busy", "%v: %d requests and %d ticks within a second", a, a.Requests, a.Ticks)
 	}
@@ -119,7 +119,7 @@ func (c *checks) end() {
 	}
 	for _, n := range w.Nodes {
 		for i := range c.Of {
-			if now, m := n.Millis(w.Now.Add(n.SetBack)), n.Data(i); !n.Down && !m.Empty(now) {
+			if now, m := n.Clock.Millis(w.Now.Add(n.Clock.SetBack)), n.Data(i); !n.Down && !m.Empty(now) {
 				w.Fail("orphan", "node %d still keeps %d claims, redlock key %q", n.Index,
 					len(m.Claims(now)), m.Redlock.Value(now))
 			}
@@ -154,7 +154,7 @@ func (c *checks) ExpectRead(p *world.Proc, well bool) {
 		p.RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
 			switch tries++; {
 			case ok || !well:
-			case tries < 5 && i.Outcome() == lease.Inconclusive:
+			case tries < 5 && i.Op.Outcome() == lease.Inconclusive:
 				p.Later(c.w.Around(c.w.NodeTimeout), read)
 			default:
 				c.w.Fail("stuck", "%v: cannot be read though one record of three is forged", i)

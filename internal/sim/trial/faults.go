@@ -122,7 +122,7 @@ func (f *faults) leapClock(n *world.Node, d time.Duration) {
 	case 1, 2:
 		d = -min(d, w.TTL) // what was stored before lives on for so long
 	}
-	n.Leap(d)
+	n.Clock.Leap(d)
 }
 
 // Directions: both, requests only or answers only.
@@ -287,7 +287,7 @@ func (f *faults) evict(a *world.Attempt, nodes []*world.Node, times int) {
 		case !a.InForce() || f.w.Draining:
 		case times > 0:
 			f.evict(a, nodes, times-1)
-		case w.Clean && a.State.Sets.Met(by):
+		case w.Clean && a.Claim.State.Sets.Met(by):
 			w.Fail("evicted", "%v holds on against the word of a quorum", a)
 		}
 	})
@@ -296,7 +296,7 @@ func (f *faults) evict(a *world.Attempt, nodes []*world.Node, times int) {
 // setBack returns by how much the clock of a node has been set back at most.
 func (f *faults) setBack() (most time.Duration) {
 	for _, n := range f.w.Nodes {
-		most = max(most, n.SetBack)
+		most = max(most, n.Clock.SetBack)
 	}
 	return most
 }
@@ -309,8 +309,8 @@ func (f *faults) stop() {
 	f.w.Draining = true
 	w.ForgetSteps()
 	for _, n := range w.Nodes {
-		n.SetRight()
-		if n.Model.Forged(n.Millis(w.Now)) { // its operator learns of it and empties it
+		n.Clock.SetRight()
+		if n.Model.Forged(n.Millis()) { // its operator learns of it and empties it
 			n.Forget()
 		}
 		n.Slow = 1

@@ -107,7 +107,7 @@ func (w *Schedule) waiting() string {
 	}
 	for a := range w.Participants() {
 		if !a.Idle() {
-			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.State.Phase()))
+			s += fmt.Sprintf("; %v (%v)", a.Att, world.PhaseName(a.Att.Claim.State.Phase()))
 		}
 	}
 	return s
@@ -116,7 +116,7 @@ func (w *Schedule) waiting() string {
 // lastly reads once more when everything is well again: that must succeed.
 func (w *Schedule) lastly() {
 	caughtUp := w.Decisions.Numbers(func(n *world.Node) bool {
-		return n.Model.CaughtUp() && !n.Gone && !n.Unsettled()
+		return n.Model.CaughtUp() && !n.Gone && !n.Clock.Unsettled()
 	})
 	// One node permanently gone and another without its data: it cannot be known.
 	if !w.Decisions.Sets().Attested(caughtUp) {
@@ -139,7 +139,7 @@ func (w *Schedule) lastly() {
 // still may.
 func (w *Schedule) readLast(unsettled func()) {
 	w.Procs[0].RegisterOps.Start(nil, lease.RegisterOp{Op: protocol.OpRead}, func(i *world.RegisterOp, ok bool) {
-		open := i.Outcome() == lease.Inconclusive
+		open := i.Op.Outcome() == lease.Inconclusive
 		switch {
 		case ok || w.Ledger.void || w.Procs[0].Follower.Blocked():
 		case open && !w.Idle(): // it is that run's to decide

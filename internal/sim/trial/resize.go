@@ -30,7 +30,7 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
 		n.BeginIncarnation()
-		_, outs := n.Model.Handle(n.Millis(w.Now), protocol.Terms{Capacity: w.Capacity, Counting: true},
+		_, outs := n.Model.Handle(n.Millis(), protocol.Terms{Capacity: w.Capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat})
 		for _, o := range outs {
 			n.Push(o)
@@ -60,7 +60,7 @@ func (p *number) fits(w *Schedule, a *world.Attempt, holders []*world.Attempt) {
 	var sum uint64
 	for _, h := range holders {
 		if h.InForce() {
-			sum += h.State.Weight
+			sum += h.Claim.State.Weight
 		}
 	}
 	if sum > p.limit {

@@ -15,9 +15,9 @@ import (
 
 // Attempt is an attempt of the process, and what the simulation notes about it.
 type Attempt struct {
-	*process.Attempt
-	Part *Participant
-	no   int // counts the participant's attempts
+	Claim *process.Attempt
+	Part  *Participant
+	no    int // counts the participant's attempts
 
 	Seen    lease.Phase     // as last seen
 	T0      protocol.Ticket // T0
@@ -56,7 +56,7 @@ func (a *Attempt) String() string {
 
 // Before notes whether the hold has run out when an event finds the claim.
 func (a *Attempt) Before() {
-	if a.Seen == lease.Holding && a.Local() >= a.Deadline() {
+	if a.Seen == lease.Holding && a.Now() >= a.Claim.Deadline() {
 		a.Expired = true
 	}
 }
@@ -68,18 +68,18 @@ func (a *Attempt) event(what func()) {
 	a.After()
 }
 
-func (a *Attempt) Local() protocol.Time { return a.Part.Proc.Local(a.Part.Proc.World.Now) }
+func (a *Attempt) Now() protocol.Time { return a.Part.Proc.Now() }
 
 // valid: the participant may act as holder.
 func (a *Attempt) InForce() bool {
-	return a.State.Phase() == lease.Holding && a.Local() < a.Deadline()
+	return a.Claim.State.Phase() == lease.Holding && a.Now() < a.Claim.Deadline()
 }
 
 // After does what the claim wants done after an event, and follows its phase.
 func (a *Attempt) After() {
 	t, w := a.Part, a.Part.Proc.World
 	joins := false
-	for _, r := range a.Out {
+	for _, r := range a.Claim.Out {
 		a.Requests++
 		w.Stats.Requests++
 		for len(a.wanted) <= r.Node { // the set has got larger
@@ -88,15 +88,15 @@ func (a *Attempt) After() {
 		a.wanted[r.Node] = r
 		joins = joins || r.Op == protocol.OpJoin
 	}
-	send, news := t.Proc.Client.Step(a.Local(), a.Attempt, t.shared())
+	send, news := t.Proc.Client.Step(a.Now(), a.Claim, t.shared())
 	if !a.Begun && joins { // T0 is of when it is first sent
-		a.T0, a.ticket = a.State.Ticket(), a.State.Ticket()
+		a.T0, a.ticket = a.Claim.State.Ticket(), a.Claim.State.Ticket()
 	}
 	for i := range send {
 		t.Proc.Link(send[i].Node).enqueue(a, &send[i])
 	}
 	lease.Free(send)
-	if a.place && !a.AwaitsFirstAnswers() {
+	if a.place && !a.Claim.AwaitsFirstAnswers() {
 		a.place = false
 		if p := t.Proc; len(p.crowd) > 0 {
 			next := p.crowd[0]
@@ -107,7 +107,7 @@ func (a *Attempt) After() {
 		}
 	}
 	w.Judge.Worked(a)
-	if k := a.State.Ticket(); k != a.ticket {
+	if k := a.Claim.State.Ticket(); k != a.ticket {
 		if a.Seen == lease.Joining {
 			a.Rounds++
 		}
@@ -154,7 +154,7 @@ func (a *Attempt) changed() {
 		switch {
 		case t.run != nil:
 			if t.run.held != nil {
-				t.run.held(protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}, true)
+				t.run.held(protocol.Version{Ticket: a.Claim.State.Ticket(), ID: a.Claim.State.ID}, true)
 			}
 		case t.Keeps && !w.Draining:
 		case w.Record && t.Lock == 0:
@@ -186,7 +186,7 @@ func (a *Attempt) changed() {
 // under way will find out that it is too early.
 func (a *Attempt) schedule() {
 	w := a.Part.Proc.World
-	at := a.Part.Proc.When(a.Wake())
+	at := a.Part.Proc.Clock.When(a.Claim.Wake())
 	if at == course.Never || at >= a.Timer {
 		return
 	}
@@ -203,12 +203,12 @@ func (a *Attempt) fire(at course.Moment) {
 		return
 	}
 	a.Timer = course.Never
-	now := a.Local()
-	if a.Wake() <= now {
+	now := a.Now()
+	if a.Claim.Wake() <= now {
 		a.Before()
 		a.Ticks++
-		a.Tick(now)
-		if a.Wake() <= now {
+		a.Claim.Tick(now)
+		if a.Claim.Wake() <= now {
 			a.Part.Proc.World.Fail("busy", "%v wants another Tick at once", a)
 		}
 	}
@@ -225,10 +225,10 @@ func (a *Attempt) limit() {
 	a.Bound = p.World.Now.Add(d)
 	set := a.Bound
 	p.Later(d, func() {
-		if a.Bound == set && !a.State.Phase().Final() && !p.World.Unbound {
+		if a.Bound == set && !a.Claim.State.Phase().Final() && !p.World.Unbound {
 			a.Mute = true
 			p.World.Tape.Note("mute %s", a.Part.Label())
-			a.event(func() { a.State.StopRenewal() })
+			a.event(func() { a.Claim.State.StopRenewal() })
 		}
 	})
 }

@@ -206,7 +206,7 @@ func (c *Caller) Downgrade() {
 	}
 	c.Doing = Changing
 	v.schedule(func() {
-		a.event(func() { a.Shrink(a.Local(), 1) })
+		a.event(func() { a.Claim.Shrink(a.Now(), 1) })
 		shrunk := a.InForce()
 		c.Doing = Holding
 		if shrunk {

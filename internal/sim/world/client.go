@@ -33,7 +33,7 @@ func (p *Proc) begin() {
 	p.clientTimer, p.Mender.reading, p.Mender.Mended, p.Mender.repaired = course.Never,
 		make([]int, len(w.Nodes)), map[*Node]bool{}, map[int]string{}
 	for _, l := range p.Links {
-		l.leapt, l.votes = l.Node.Wrong, 0
+		l.leapt, l.votes = l.Node.Clock.Wrong, 0
 	}
 }
 
@@ -44,7 +44,7 @@ func (p *Proc) CarryOut(do []process.Action) {
 			continue
 		}
 		if inc := p.Client.Voting(l.No); inc != 0 && inc != l.votes { // its clock begins as it is
-			l.votes, l.leapt, l.known, l.met = inc, l.Node.Wrong, p.Now(), true
+			l.votes, l.leapt, l.known, l.met = inc, l.Node.Clock.Wrong, p.Now(), true
 		}
 	}
 	for i := range do {
@@ -89,17 +89,17 @@ func (p *Proc) act(a *process.Action) {
 func (p *Proc) early(nodes uint32, by time.Duration) {
 	for _, t := range p.Parts {
 		if a := t.Att; a != nil {
-			a.event(func() { a.ShortenLeases(p.Now(), nodes, by) })
+			a.event(func() { a.Claim.ShortenLeases(p.Now(), nodes, by) })
 		}
 	}
-	p.RegisterOps.each(func(i *RegisterOp) { i.AgeAnswers(p.Now(), by) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Op.AgeAnswers(p.Now(), by) })
 }
 
 // wakeClient has the Client get its Tick. A timer that is under way and too
 // early has the Client ask again.
 func (p *Proc) wakeClient(t protocol.Time) {
 	w := p.World
-	at := p.When(t)
+	at := p.Clock.When(t)
 	if at == course.Never || at >= p.clientTimer || w.over() {
 		return
 	}
@@ -196,12 +196,12 @@ func (l *Link) AskTime() {
 }
 
 func (l *Link) Ask(what about, inc protocol.Incarnation) {
-	r := protocol.Request{Node: l.No, Ticket: protocol.Ticket(inc), Sent: l.Proc.Local(l.Proc.World.Now)}
+	r := protocol.Request{Node: l.No, Ticket: protocol.Ticket(inc), Sent: l.Proc.Now()}
 	l.transfer(&Message{about: what, Link: l, Req: r})
 }
 
 func (l *Link) reading(m *Message) nodeset.Reading {
-	return nodeset.Reading{Sent: m.Req.Sent, Received: l.Proc.Local(l.Proc.World.Now), Micros: m.ans.Clock}
+	return nodeset.Reading{Sent: m.Req.Sent, Received: l.Proc.Now(), Micros: m.ans.Clock}
 }
 
 // listen notes what the process knows of the node's clock before it hears of
@@ -238,7 +238,7 @@ func (l *Link) noteReading(r nodeset.Reading, leapt time.Duration, why protocol.
 func (l *Link) unnoticed(by time.Duration, known bool, width time.Duration, r nodeset.Reading) {
 	w := l.Proc.World
 	switch {
-	case by <= w.Borne() || !l.Node.Unsettled():
+	case by <= w.Borne() || !l.Node.Clock.Unsettled():
 	case !known, width > w.Borne() && by <= width+2*time.Millisecond+r.Received.Sub(r.Sent):
 		w.Log("process %s cannot see that the clock of node %d has jumped", l.Proc.Name, l.Node.Index)
 		w.Excused = true

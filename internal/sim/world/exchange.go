@@ -131,7 +131,7 @@ func (io *operatorIO) Each(n int, f func(io change.IO, k int)) {
 func (io *operatorIO) Sleep(until protocol.Time) {
 	p, w := io.p, io.p.World
 	io.await(func(done func()) {
-		at := max(p.When(until), w.Now+1)
+		at := max(p.Clock.When(until), w.Now+1)
 		switch {
 		case w.Wire != nil:
 		case w.Now >= w.Limit:
@@ -147,7 +147,7 @@ func (io *operatorIO) Sleep(until protocol.Time) {
 func (io *operatorIO) Within(d time.Duration, f func(io change.IO)) {
 	p, own := io.p, &operatorIO{task: io.task}
 	io.stopped = true
-	p.Later(time.Duration(p.When(p.Now().Add(d))-p.World.Now), own.stop)
+	p.Later(time.Duration(p.Clock.When(p.Now().Add(d))-p.World.Now), own.stop)
 	f(own)
 }
 

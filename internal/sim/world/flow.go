@@ -27,7 +27,7 @@ func (l *Link) enqueue(a *Attempt, r *protocol.Request) {
 	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
-	a.MarkWaiting(&m.Req)
+	a.Claim.MarkWaiting(&m.Req)
 	a.Waited = true
 	l.backlog.Put(r.Class, m)
 	if l.Proc.World.Trace != nil {
@@ -37,14 +37,14 @@ func (l *Link) enqueue(a *Attempt, r *protocol.Request) {
 
 // enqueueRecord is enqueue for a request of an operation on a record.
 func (l *Link) enqueueRecord(i *RegisterOp, r *protocol.Request) {
-	if !i.Goes(r) {
+	if !i.Op.Goes(r) {
 		return
 	}
 	m := &Message{inq: i, Link: l, Req: *r}
 	if !l.backlog.Behind(r.Class) && l.depart(m) {
 		return
 	}
-	i.MarkWaiting(&m.Req)
+	i.Op.MarkWaiting(&m.Req)
 	l.backlog.Put(r.Class, m)
 	if l.Proc.World.Trace != nil {
 		l.Proc.World.Log("%v: waits for room at node %d, as one of %d", i, l.Index, l.backlog.Len())
@@ -58,17 +58,17 @@ func (l *Link) depart(m *Message) bool {
 	}
 	l.checkRoom(m)
 	if m.inq != nil {
-		m.inq.Sent(&m.Req)
+		m.inq.Op.Sent(&m.Req)
 		l.transfer(m)
 		return true
 	}
 	a := m.att
-	a.Begun, m.terms = true, a.State.Terms
+	a.Begun, m.terms = true, a.Claim.State.Terms
 	if m.Req.Op == protocol.OpLeave {
 		m.expires = m.Req.Sent.Add(l.Proc.World.TTL)
 	}
 	sent := l.Up || m.Req.Op == protocol.OpLeave
-	if a.Sent(&m.Req, sent); sent {
+	if a.Claim.Sent(&m.Req, sent); sent {
 		l.fits(m)
 	}
 	l.transfer(m)
@@ -84,23 +84,23 @@ func (l *Link) pump() {
 	for k, ok := l.backlog.Next(); ok; k, ok = l.backlog.Next() {
 		m := l.backlog.Take(k)
 		if m.inq != nil {
-			if m.inq.Sending(&m.Req) && !l.depart(m) {
+			if m.inq.Op.Sending(&m.Req) && !l.depart(m) {
 				l.backlog.Return(k, m)
 				return
 			}
 			continue
 		}
-		a, postponed := m.att, m.att.State.NotStarted()
-		if !p.Client.Sending(p.Now(), a.Attempt, a.Part.shared(), &m.Req) {
+		a, postponed := m.att, m.att.Claim.State.NotStarted()
+		if !p.Client.Sending(p.Now(), a.Claim, a.Part.shared(), &m.Req) {
 			continue
 		}
 		if !l.depart(m) {
-			a.MarkWaiting(&m.Req)
+			a.Claim.MarkWaiting(&m.Req)
 			l.backlog.Return(k, m)
 			return
 		}
 		if postponed {
-			a.T0, a.ticket, a.BeganAt = a.State.Ticket(), a.State.Ticket(), w.Now
+			a.T0, a.ticket, a.BeganAt = a.Claim.State.Ticket(), a.Claim.State.Ticket(), w.Now
 		}
 		a.schedule()
 	}

@@ -35,7 +35,7 @@ type localTurn struct {
 }
 
 func (l *localTurn) Token() uint64 {
-	return uint64(l.Att.State.Ticket())*process.HandOvers + uint64(l.N)
+	return uint64(l.Att.Claim.State.Ticket())*process.HandOvers + uint64(l.N)
 }
 
 func newValue(t *Participant) *Value {
@@ -125,7 +125,7 @@ func (v *Value) take(a *Attempt) {
 	if v.Pending != a {
 		return
 	}
-	a.event(func() { a.Take(a.Local()) })
+	a.event(func() { a.Claim.Take(a.Now()) })
 	if v.Pending != a || a.Seen != lease.Holding {
 		return
 	}
@@ -220,10 +220,10 @@ func (v *Value) tell(news process.News) {
 
 // HoldState is how the claim stands, as the runtime's core tells.
 func (a *Attempt) HoldState() process.HoldState {
-	at := a.Local().Add(a.Part.Value.Stall)
-	valid := a.Seen == lease.Holding && at < a.Deadline()
+	at := a.Now().Add(a.Part.Value.Stall)
+	valid := a.Seen == lease.Holding && at < a.Claim.Deadline()
 	return process.HoldState{At: at, Valid: valid, Over: a.Seen.Final(), Usable: valid && !a.Mute,
-		Waiters: valid && a.State.Waiters()}
+		Waiters: valid && a.Claim.State.Waiters()}
 }
 
 // Pass is HoldState of a claim that is handed over if it is usable.
@@ -231,5 +231,5 @@ func (a *Attempt) Pass() process.HoldState { return a.passes(a.HoldState()) }
 
 // leave withdraws the claim, held or not.
 func (a *Attempt) leave() {
-	a.event(func() { a.Leave(a.Local()) })
+	a.event(func() { a.Claim.Leave(a.Now()) })
 }

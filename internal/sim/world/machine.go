@@ -13,10 +13,10 @@ import (
 
 // machine is that of one process.
 type machine struct {
-	course.Clock
-	p    *Proc
-	Wall time.Duration // how far its T0s are off
-	Off  time.Duration // by how much they are wrong, beyond the skew
+	Clock course.Clock
+	p     *Proc
+	Wall  time.Duration // how far its T0s are off
+	Off   time.Duration // by how much they are wrong, beyond the skew
 
 	asleep  bool          // its clock stands still
 	slept   course.Moment // since when
@@ -32,7 +32,7 @@ type machine struct {
 }
 
 // Now is what the process's clock shows.
-func (m *machine) Now() protocol.Time { return m.Local(m.p.World.Now) }
+func (m *machine) Now() protocol.Time { return m.Clock.Local(m.p.World.Now) }
 
 // Adjust has T0s be off by another time; two processes' never differ by more
 // than the skew.
@@ -50,7 +50,7 @@ func (m *machine) Adjust() {
 // had not jumped.
 func (m *machine) skewed(t protocol.Ticket) protocol.Ticket {
 	if n := m.p.World.Nodes[0]; t < Epoch/2 {
-		t = protocol.Ticket((n.Read(m.p.World.Now) - int64(n.Wrong)) / 1000)
+		t = protocol.Ticket((n.Clock.Read(m.p.World.Now) - int64(n.Clock.Wrong)) / 1000)
 	}
 	return protocol.Ticket(int64(t) + m.Wall.Microseconds())
 }
@@ -79,7 +79,7 @@ func (m *machine) Close() {
 				c.Auto = false
 			}
 		}
-		if a := t.Att; a != nil && !a.State.Phase().Final() {
+		if a := t.Att; a != nil && !a.Claim.State.Phase().Final() {
 			t.Release()
 		}
 		t.vanish()
@@ -98,7 +98,7 @@ func (m *machine) leftNothing() {
 	p, w := m.p, m.p.World
 	for _, n := range w.Nodes {
 		for i := range max(1, w.Locks) {
-			for _, c := range n.Data(i).Claims(n.Millis(w.Now)) {
+			for _, c := range n.Data(i).Claims(n.Millis()) {
 				if c.Owner == p.Name {
 					w.Fail("closed", "process %s has closed, and node %d keeps a claim of it", p.Name, n.Index)
 				}
@@ -243,7 +243,7 @@ func (m *machine) Wake() {
 	p := m.p
 	p.World.Tape.Note("wake %s", p.Label)
 	m.Clock.Offset -= int64(float64(p.World.Now-m.slept) * m.Clock.Rate)
-	m.asleep, m.waking, m.woke = false, true, m.Local(p.World.Now)
+	m.asleep, m.waking, m.woke = false, true, m.Now()
 }
 
 // MayBeWrong: the process has slept, and cannot know that its leases have

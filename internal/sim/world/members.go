@@ -293,11 +293,11 @@ func (f *follower) recount() {
 	g := f.Members.Group()
 	p.CarryOut(p.Client.Regroup(p.Now(), g))
 	for _, t := range p.Parts {
-		if a := t.Att; a != nil && !a.State.Phase().Final() {
-			a.event(func() { a.Regroup(p.Now(), g) })
+		if a := t.Att; a != nil && !a.Claim.State.Phase().Final() {
+			a.event(func() { a.Claim.Regroup(p.Now(), g) })
 		}
 	}
-	p.RegisterOps.each(func(i *RegisterOp) { i.Regroup(p.Now(), g) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Op.Regroup(p.Now(), g) })
 	for _, t := range p.Parts {
 		if t.waits && c != nil {
 			p.Later(1, func() { t.Acquire(t.try) })

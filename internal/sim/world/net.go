@@ -232,7 +232,7 @@ func (l *Link) Connect() {
 		return
 	}
 	w := l.Proc.World
-	if l.Node.Unsettled() && !l.timed() {
+	if l.Node.Clock.Unsettled() && !l.timed() {
 		// A process that has not heard the time before cannot see the jump:
 		// that it does not come just then is more than the protocol promises.
 		w.At(w.TTL/4, l.Connect)
@@ -257,7 +257,7 @@ func (l *Link) Connect() {
 	leaves := l.leaves
 	l.leaves = nil
 	for _, m := range leaves {
-		if l.Proc.Local(w.Now) < m.expires {
+		if l.Proc.Now() < m.expires {
 			again := *m // what was sent on the previous connection keeps its Gen, and so is void
 			l.transmit(&again)
 		}

@@ -7,12 +7,11 @@ import (
 
 	"github.com/quorate/quorate/internal/model"
 	"github.com/quorate/quorate/internal/protocol"
-	"github.com/quorate/quorate/internal/sim/course"
 )
 
 // Node is a model.Node in the world.
 type Node struct {
-	course.Clock
+	Clock nodeClock
 	World *World
 	Index int
 	Model *model.Node
@@ -26,17 +25,12 @@ type Node struct {
 	Down     bool
 	Gone     bool // stays down after the faults: at most a minority does
 	Paused   bool
-	Refuse   bool          // fails every request for good, as with a wrong password
-	busy     bool          // fails every request for now, as while another program's script runs
-	Unmarked bool          // restarted with a memory that may be old, and no client has seen that yet
-	saved    *model.Node   // what such a restart comes back with
-	replica  bool          // it was another node's replica: its data and its marker are that node's
-	back     bool          // it has a memory of before, in one run
-	Wrong    time.Duration // by how much its clock has jumped in all
-	leapAt   course.Moment // of the last time
-	jumped   bool          // since then the node has had no new incarnation
-	righted  bool          // its clock was wrong, and was set right when the faults stopped
-	SetBack  time.Duration // of its clock: what was stored before ends so much later
+	Refuse   bool        // fails every request for good, as with a wrong password
+	busy     bool        // fails every request for now, as while another program's script runs
+	Unmarked bool        // restarted with a memory that may be old, and no client has seen that yet
+	saved    *model.Node // what such a restart comes back with
+	replica  bool        // it was another node's replica: its data and its marker are that node's
+	back     bool        // it has a memory of before, in one run
 	lives    int
 	Sent     int // requests that may have made it store a claim
 	inbox    []Event
@@ -51,25 +45,19 @@ type Node struct {
 }
 
 func newNode(w *World, i int) *Node {
-	n := &Node{World: w, Index: i, Slow: 1, Clock: course.NewClock(w.RNG, &w.Setting), Model: model.New(w.Guard)}
+	n := &Node{World: w, Index: i, Slow: 1, Model: model.New(w.Guard)}
+	n.Clock = newNodeClock(n)
 	n.Model.Off, n.Model.Portion = w.Off, w.Portion
 	n.Model.Configure(w.Guard, w.Retention)
 	n.Names = maps.Clone(w.Listed)
-	n.atWall()
 	if w.Bootstrap {
 		n.Model.Bootstrap(0, n.Incarnation())
 	}
 	return n
 }
 
-// atWall has the node's clock be a wall clock: near those of the others.
-func (n *Node) atWall() {
-	off := int64(0)
-	if s := int64(n.World.Skew); s > 0 {
-		off = n.Clock.Offset%(s+1) - s/2
-	}
-	n.Clock.Offset = int64(Epoch)*1000 + off
-}
+// Millis is what the node's clock shows, in milliseconds.
+func (n *Node) Millis() int64 { return n.Clock.Millis(n.World.Now) }
 
 // Incarnation is the marker that the node's present life would be given.
 func (n *Node) Incarnation() protocol.Incarnation {
@@ -105,7 +93,7 @@ var LockNames = [...]string{"", "second", "third", "fourth"}
 // without sets. In a set a member gets its place back by the word of others.
 func (n *Node) BeginIncarnation() {
 	if _, marked := n.Model.Incarnation(); !marked && n.World.Decisions.decided == nil {
-		n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
+		n.Model.Mark(n.Millis(), n.Incarnation())
 	}
 }
 
@@ -126,8 +114,8 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	if n.Lie != nil {
 		n.Model.Off |= model.SetRefuse
 	}
-	a, outs := data.Handle(n.Millis(w.Now), m.terms, m.Link.Proc.Name, m.Req)
-	a.Clock = n.Micros(w.Now)
+	a, outs := data.Handle(n.Millis(), m.terms, m.Link.Proc.Name, m.Req)
+	a.Clock = n.Clock.Micros(w.Now)
 	if a.Status != protocol.OK || a.Sum != 0 || a.Limit != 0 { // such an answer is not a text
 		a.Clock -= a.Clock % 1000
 	}
@@ -172,7 +160,7 @@ func (n *Node) Push(o model.Out) {
 	if !w.Clean && w.LatePush > 0 && w.RNG.IntN(w.LatePush) == 0 {
 		at = at.Add(time.Duration(w.RNG.Int64N(int64(w.Lag))))
 	}
-	leapt := n.Wrong
+	leapt := n.Clock.Wrong
 	w.send(Event{At: at, Kind: evPush, Proc: p, Gen: p.Epoch, M: &Message{Link: l, push: &o.Push}, fn: func() {
 		if l.member() && l.judgePush(&o.Push, leapt) {
 			p.push(l.No, o.Push)
@@ -197,16 +185,16 @@ func (n *Node) EachLink(f func(l *Link)) {
 func (n *Node) inspect(p *Proc) {
 	if _, marked := n.Model.Incarnation(); !marked && p.Follower.Members != nil {
 		n.Unmarked, n.replica = false, false
-	} else if n.Unmarked || n.replica || n.Model.Recovering(n.Millis(n.World.Now)) > n.Model.Guard() {
+	} else if n.Unmarked || n.replica || n.Model.Recovering(n.Millis()) > n.Model.Guard() {
 		n.mark()
 	}
 }
 
 // mark begins a new incarnation.
 func (n *Node) mark() {
-	n.Unmarked, n.jumped, n.replica, n.back = false, false, false, false
+	n.Unmarked, n.Clock.jumped, n.replica, n.back = false, false, false, false
 	n.lives++
-	n.Model.Mark(n.Millis(n.World.Now), n.Incarnation())
+	n.Model.Mark(n.Millis(), n.Incarnation())
 	n.World.Judge.Lost()
 }
 
@@ -248,9 +236,9 @@ func Addresses(nodes []*Node) (addrs []string) {
 
 // WouldPush: another claim's request is all it takes for f to be first here.
 func (n *Node) WouldPush(f *Participant) bool {
-	for i, c := range n.Model.Claims(n.Millis(n.World.Now)) {
+	for i, c := range n.Model.Claims(n.Millis()) {
 		if i == 0 && f.Att != nil {
-			return c.ID == f.Att.State.ID && !c.Voted
+			return c.ID == f.Att.Claim.State.ID && !c.Voted
 		}
 	}
 	return false

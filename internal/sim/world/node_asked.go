@@ -29,12 +29,12 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	set := n.Model.Set()
 	switch asks := m.about == Hello || m.about == thatMark || m.about == theTime; {
 	case asks && n.Lie == nil && m.Link.Proc.Follower.Members != nil && (m.stamp != set.Stamp() || !marked):
-		return protocol.Answer{Status: protocol.OtherSet, Clock: n.Micros(w.Now)}
+		return protocol.Answer{Status: protocol.OtherSet, Clock: n.Clock.Micros(w.Now)}
 	case m.about == repairs:
 		m.question.err = n.asked(m)
 	case m.about == thatMark && (protocol.Incarnation(m.Req.Ticket) == inc || m.Req.Ticket == 0 && n.replica):
 		w.Log("process %s has node %d marked", m.Link.Proc.Name, n.Index)
-		if !n.jumped && !n.replica && !n.back {
+		if !n.Clock.jumped && !n.replica && !n.back {
 			w.Fail("silenced", "process %s has node %d marked, whose clock has not jumped", m.Link.Proc.Name, n.Index)
 		}
 		n.mark()
@@ -45,10 +45,10 @@ func (n *Node) attend(m *Message) protocol.Answer {
 	case m.about == moves:
 		m.set = n.Keeps()
 	case m.about == Hello && inc == 0: // it has no marker
-		n.Model.Mark(n.Millis(w.Now), n.Incarnation())
+		n.Model.Mark(n.Millis(), n.Incarnation())
 	}
 	inc, _ = n.Model.Incarnation()
-	return protocol.Answer{Incarnation: inc, Clock: n.Micros(w.Now)}
+	return protocol.Answer{Incarnation: inc, Clock: n.Clock.Micros(w.Now)}
 }
 
 // says is what a node says when it is asked so.
@@ -78,9 +78,9 @@ func (n *Node) Keeps() nodeset.NodeSet {
 func (n *Node) Step(s nodeset.RecordStep) nodeset.NodeSet {
 	w := n.World
 	n.lives++
-	n.Model.Step(n.Millis(w.Now), s, n.Incarnation())
+	n.Model.Step(n.Millis(), s, n.Incarnation())
 	if inc, _ := n.Model.Incarnation(); inc == n.Incarnation() {
-		n.Unmarked, n.jumped, n.replica, n.back = false, false, false, false
+		n.Unmarked, n.Clock.jumped, n.replica, n.back = false, false, false, false
 	} else {
 		n.lives--
 	}
@@ -142,7 +142,7 @@ func (n *Node) asked(m *Message) error {
 func (n *Node) marker() repair.Marker {
 	inc, _ := n.Model.Incarnation()
 	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(),
-		Wait: n.Model.Recovering(n.Millis(n.World.Now))}
+		Wait: n.Model.Recovering(n.Millis())}
 }
 
 // perPortion is how many names a node lists at a time.

@@ -36,7 +36,7 @@ func (n *Node) Forget() {
 	n.World.Log("node %d has lost its data", n.Index)
 	n.lives++
 	n.Model.Forget()
-	n.saved, n.Unmarked, n.jumped, n.replica, n.back = nil, false, false, false, false
+	n.saved, n.Unmarked, n.Clock.jumped, n.replica, n.back = nil, false, false, false, false
 	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
 	n.World.Judge.Lost()
 }
@@ -47,7 +47,7 @@ func (n *Node) Copy(o *Node) {
 	n.World.Tape.Note("replica %d of %d", n.Index+1, o.Index+1)
 	n.World.Log("node %d was a replica of node %d", n.Index, o.Index)
 	n.Model = o.Model.Clone()
-	n.replica, n.Unmarked, n.jumped = true, false, o.jumped
+	n.replica, n.Unmarked, n.Clock.jumped = true, false, o.Clock.jumped
 	n.World.Judge.Lost()
 }
 
@@ -70,14 +70,14 @@ func (n *Node) Refuses(all, forNow bool) {
 // free.
 func (n *Node) SetPlain(value string, lease time.Duration) bool {
 	n.World.Tape.Note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
-	return n.Model.Redlock.Set(n.Millis(n.World.Now), value, lease)
+	return n.Model.Redlock.Set(n.Millis(), value, lease)
 }
 
 // DelPlain deletes the redlock key if it has that value, or any if that is
 // empty.
 func (n *Node) DelPlain(value string) {
 	n.World.Tape.Note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
-	n.Model.Redlock.Delete(n.Millis(n.World.Now), value)
+	n.Model.Redlock.Delete(n.Millis(), value)
 }
 
 // Revert is a restart from the disk: the newest writes are gone, and the marker
@@ -113,9 +113,9 @@ func (n *Node) Evict(a *Attempt) (says bool) {
 		return false
 	}
 	n.World.Log("an operator ends %v at node %d", a, n.Index)
-	_, outs := a.Part.Data(n).Evict(n.Millis(n.World.Now), a.State.Ticket())
+	_, outs := a.Part.Data(n).Evict(n.Millis(), a.Claim.State.Ticket())
 	for _, o := range outs {
-		if o.Push.ID == a.State.ID {
+		if o.Push.ID == a.Claim.State.ID {
 			says = true
 			a.EvictedBy |= 1 << n.Index
 		}
@@ -146,53 +146,4 @@ func (n *Node) Resume() {
 		n.World.request(e)
 	}
 	n.EachLink((*Link).Connect)
-}
-
-// Leap sets the clock forward or back. Leases end too early, or too late. A
-// client that notices has the node begin a new incarnation. At most a minority
-// of the nodes jumps within a time; a node that is alone may.
-func (n *Node) Leap(by time.Duration) {
-	w := n.World
-	recent := 0
-	for _, o := range w.Nodes {
-		if o.leapAt > 0 && w.Now < o.leapAt.Add(2*w.Guard) {
-			recent++
-		}
-	}
-	if recent+1 > max(1, w.Spare()) || n.leapAt > 0 && w.Now < n.leapAt.Add(w.Guard) {
-		return
-	}
-	n.Jump(by)
-}
-
-func (n *Node) Jump(by time.Duration) {
-	w := n.World
-	w.Tape.Note("clock %d by %v", n.Index+1, by)
-	w.Log("node %d: the clock jumps by %v", n.Index, by)
-	w.Stats.Leaps++
-	n.Clock.Offset += int64(by)
-	n.SetBack += max(0, -by)
-	n.Wrong += by
-	n.leapAt = w.Now
-	n.jumped = true
-	w.Judge.Lost()
-}
-
-// Unsettled: leases that a jump has ended early may still run.
-func (n *Node) Unsettled() bool {
-	return n.jumped && n.World.Now < n.leapAt.Add(n.World.TTL+n.World.TTL/50)
-}
-
-// SetRight is what becomes of a clock that is wrong: it jumps once more.
-func (n *Node) SetRight() {
-	if n.Wrong.Abs() > n.World.TTL/2 {
-		// A client that has heard nothing between two jumps that cancel
-		// out cannot see them. And all that are wrong are set right at
-		// one moment: that is a promise only where they are a minority,
-		// also of a set that has got smaller since.
-		n.righted = true
-		n.World.Excused = n.World.Excused || n.jumped ||
-			n.World.Decisions.Sets().Blocked(n.World.Decisions.Numbers(func(o *Node) bool { return o.righted }))
-		n.Jump(-n.Wrong)
-	}
 }

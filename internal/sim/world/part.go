@@ -159,7 +159,7 @@ func (t *Participant) begin() {
 		id, later = w.Wire.Claim(t)
 	}
 	a := &Attempt{Part: t, place: w.Places > 0, no: t.count, BeganAt: w.Now, Timer: course.Never, Rounds: 1,
-		wanted: make([]protocol.Request, len(w.Nodes)), Attempt: new(process.Attempt)}
+		wanted: make([]protocol.Request, len(w.Nodes)), Claim: new(process.Attempt)}
 	if !w.Clean && w.Wire == nil && (t.auto || t.Value != nil) && w.RNG.IntN(16) == 0 {
 		a.Mute, muted = true, true
 	}
@@ -186,7 +186,7 @@ func (t *Participant) begin() {
 		d := p.Client.Fanout().Defer(&cfg, string(id[9:10]), t.shared().Contended(), links)
 		later = &d
 	}
-	p.Client.Start(p.Now(), a.Attempt, t.shared(), cfg, links, *later)
+	p.Client.Start(p.Now(), a.Claim, t.shared(), cfg, links, *later)
 	if w.Tape != nil {
 		w.tapeClaim(t, id, *later)
 		defer func() {
@@ -196,7 +196,7 @@ func (t *Participant) begin() {
 		}()
 		defer w.Tape.Within()()
 	}
-	a.T0, a.ticket = a.State.Ticket(), a.State.Ticket()
+	a.T0, a.ticket = a.Claim.State.Ticket(), a.Claim.State.Ticket()
 	w.Judge.Began(a)
 	if w.Trace != nil {
 		w.Log("%v: start T0=%s weight %d try=%v", a, TicketName(a.ticket), t.Weight, try)
@@ -220,7 +220,7 @@ func (t *Participant) Release() {
 	}
 	if a := t.Att; a != nil {
 		t.Proc.World.Tape.Note("leave %s", t.Label())
-		a.event(func() { a.Leave(t.Proc.Local(t.Proc.World.Now)) })
+		a.event(func() { a.Claim.Leave(t.Proc.Now()) })
 	}
 }
 
@@ -233,13 +233,13 @@ func (t *Participant) whim(a *Attempt) {
 	weight := w.Weights[w.RNG.IntN(len(w.Weights))]
 	t.Proc.Later(w.Around(w.Hold)/2, func() {
 		a.Before()
-		if weight < a.State.Weight && a.State.Phase() == lease.Holding {
+		if weight < a.Claim.State.Weight && a.Claim.State.Phase() == lease.Holding {
 			w.Log("%v: weighs %d from now on", a, weight)
 			w.Tape.Note("shrink %s %d", t.Label(), weight)
-			a.Shrink(a.Local(), weight)
+			a.Claim.Shrink(a.Now(), weight)
 		} else if w.MaxHold == 0 { // a renewal that a caller asks for goes past WithMaxHold
 			w.Tape.Note("renew %s", t.Label())
-			a.Renew(a.Local())
+			a.Claim.Renew(a.Now())
 		}
 		a.After()
 	})

@@ -92,7 +92,7 @@ func (p *Proc) take(e Event) {
 	case evFail:
 		if e.M.inq != nil {
 			if !e.M.silent {
-				e.M.inq.Fail(p.Local(p.World.Now), e.M.Req, false)
+				e.M.inq.Op.Fail(p.Now(), e.M.Req, false)
 				e.M.inq.after()
 			}
 			return
@@ -137,7 +137,7 @@ func (p *Proc) answer(m *Message) {
 		if m.inq == nil {
 			p.failed(m, false)
 		} else if !m.inq.over {
-			m.inq.Fail(p.Now(), m.Req, false)
+			m.inq.Op.Fail(p.Now(), m.Req, false)
 			m.inq.after()
 		}
 		return
@@ -154,12 +154,12 @@ func (p *Proc) answer(m *Message) {
 		p.refused(m)
 		return
 	}
-	if p.World.Trace != nil && !m.att.State.Phase().Final() {
+	if p.World.Trace != nil && !m.att.Claim.State.Phase().Final() {
 		p.World.Log("%v: node %d answers %v: %s", m.att, l.Node.Index, m.Req.Op, AnswerName(m.Req, m.ans))
 	}
 	var do []process.Action
 	m.att.event(func() {
-		_, do = p.Client.Answer(p.Now(), m.att.Attempt,
+		_, do = p.Client.Answer(p.Now(), m.att.Claim,
 			m.att.Part.shared(), &m.Req, &m.ans, v)
 	})
 	p.CarryOut(do)
@@ -172,7 +172,7 @@ func (p *Proc) refused(m *Message) {
 		return
 	}
 	var pause time.Duration
-	m.att.event(func() { pause = m.att.Refused(p.Now(), &m.Req) })
+	m.att.event(func() { pause = m.att.Claim.Refused(p.Now(), &m.Req) })
 	if pause > 0 {
 		again := *m
 		again.refused, again.forNow = false, false
@@ -182,7 +182,7 @@ func (p *Proc) refused(m *Message) {
 
 // failed takes a request that will not be answered.
 func (p *Proc) failed(m *Message, permanent bool) {
-	m.att.event(func() { m.att.Attempt.Fail(p.Now(), &m.Req, permanent) })
+	m.att.event(func() { m.att.Claim.Fail(p.Now(), &m.Req, permanent) })
 }
 
 // registerReply takes the answer to a register operation.
@@ -191,20 +191,20 @@ func (p *Proc) registerReply(m *Message, v protocol.Verdict) {
 	case m.inq.over:
 		return
 	case m.refused:
-		m.inq.Fail(p.Now(), m.Req, !m.forNow)
+		m.inq.Op.Fail(p.Now(), m.Req, !m.forNow)
 	default:
-		m.inq.Reply(p.Now(), m.Req, m.ans, v)
+		m.inq.Op.Reply(p.Now(), m.Req, m.ans, v)
 	}
 	m.inq.after()
 }
 
 func (p *Proc) push(node int, m protocol.Push) {
 	for _, part := range p.Parts {
-		if a := part.Att; a != nil && a.State.ID == m.ID {
+		if a := part.Att; a != nil && a.Claim.State.ID == m.ID {
 			if p.World.Trace != nil {
 				p.World.Log("%v: node %d pushes %s vote=%v", a, node, TicketName(m.Ticket), m.Vote)
 			}
-			a.event(func() { a.Push(p.Local(p.World.Now), node, m) })
+			a.event(func() { a.Claim.Push(p.Now(), node, m) })
 		}
 	}
 }
@@ -215,16 +215,16 @@ func (p *Proc) up(l *Link, no int) {
 	}
 	for _, part := range p.Parts {
 		if a := part.Att; a != nil && l.Up {
-			a.event(func() { a.Up(p.Local(p.World.Now), no) })
+			a.event(func() { a.Claim.Up(p.Now(), no) })
 		}
 	}
-	p.RegisterOps.each(func(i *RegisterOp) { i.Up(p.Local(p.World.Now), no) })
+	p.RegisterOps.each(func(i *RegisterOp) { i.Op.Up(p.Now(), no) })
 }
 
 func (p *Proc) down(l *Link, no int) {
 	for _, part := range p.Parts {
 		if a := part.Att; a != nil && !l.Up {
-			a.event(func() { a.Down(p.Local(p.World.Now), no) })
+			a.event(func() { a.Claim.Down(p.Now(), no) })
 		}
 	}
 }
@@ -233,7 +233,7 @@ func (p *Proc) down(l *Link, no int) {
 // more.
 func (p *Proc) Again(a *Attempt, n *Node, op protocol.Op) {
 	if a != nil {
-		m := &Message{att: a, Link: p.To(n), terms: a.State.Terms,
+		m := &Message{att: a, Link: p.To(n), terms: a.Claim.State.Terms,
 			Req: protocol.Request{Node: n.Index, Op: op, Ticket: a.T0}}
 		p.World.send(Event{At: p.World.Now.Add(p.World.Delay), Kind: EvLate, M: m})
 	}

@@ -15,7 +15,7 @@ import (
 // RegisterOp is an operation on the record, and what the simulation notes about
 // it.
 type RegisterOp struct {
-	*lease.RegisterOp
+	Op     *lease.RegisterOp
 	proc   *Proc
 	owner  *Attempt // whose run it belongs to; nil for a reader
 	No     int
@@ -31,7 +31,7 @@ func (i *RegisterOp) String() string {
 	if i.owner != nil {
 		actor = i.owner.String()
 	}
-	return fmt.Sprintf("%s (%v %d)", actor, i.Op, i.No)
+	return fmt.Sprintf("%s (%v %d)", actor, i.Op.Op, i.No)
 }
 
 // registerOps are those of a process that are under way.
@@ -56,7 +56,7 @@ func (o *registerOps) StartNamed(limit time.Duration, owner *Attempt, name *proc
 	then func(i *RegisterOp, ok bool)) {
 	p, w := o.p, o.p.World
 	w.registerOps++
-	i := &RegisterOp{RegisterOp: &in, proc: p, owner: owner, name: name, No: w.registerOps, timer: course.Never}
+	i := &RegisterOp{Op: &in, proc: p, owner: owner, name: name, No: w.registerOps, timer: course.Never}
 	w.Judge.OpBegins(i)
 	i.then = func(ok bool) { then(i, ok) }
 	o.Ops = append(o.Ops, i)
@@ -64,13 +64,13 @@ func (o *registerOps) StartNamed(limit time.Duration, owner *Attempt, name *proc
 		w.Log("%v: begins, %s", i, VersionName(in.Stored.Version))
 	}
 	if w.Tape != nil {
-		w.tapeRegisterOp(p, owner, i.RegisterOp)
+		w.tapeRegisterOp(p, owner, i.Op)
 	}
 	of := ""
 	if name != nil {
 		of = name.Name
 	}
-	p.Client.StartRegisterOp(p.Now(), i.RegisterOp, of, p.World.NodeTimeout, p.World.TTL)
+	p.Client.StartRegisterOp(p.Now(), i.Op, of, p.World.NodeTimeout, p.World.TTL)
 	i.after()
 	p.Later(limit, func() { i.Finish(false) })
 }
@@ -104,20 +104,20 @@ func (i *RegisterOp) after() {
 	if i.over {
 		return
 	}
-	if i.owner != nil && !i.Follow(p.Now(), i.owner.InForce()) {
+	if i.owner != nil && !i.Op.Follow(p.Now(), i.owner.InForce()) {
 		i.Finish(false)
 		return
 	}
-	for k := range i.Out {
+	for k := range i.Op.Out {
 		w.Stats.Requests++
-		p.Link(i.Out[k].Node).enqueueRecord(i, &i.Out[k])
+		p.Link(i.Op.Out[k].Node).enqueueRecord(i, &i.Op.Out[k])
 	}
-	i.Out = i.Out[:0]
-	if i.Outcome() != lease.Asking {
+	i.Op.Out = i.Op.Out[:0]
+	if i.Op.Outcome() != lease.Asking {
 		i.Finish(true)
 		return
 	}
-	at := p.When(i.Wake())
+	at := p.Clock.When(i.Op.Wake())
 	if at == course.Never || at >= i.timer {
 		return
 	}
@@ -126,7 +126,7 @@ func (i *RegisterOp) after() {
 	w.Queue.Push(set, Event{At: set, Kind: evProc, Proc: p, Gen: p.Epoch, fn: func() {
 		if i.timer == set && !i.over {
 			i.timer = course.Never
-			i.Tick(p.Local(w.Now))
+			i.Op.Tick(p.Now())
 			i.after()
 		}
 	}})
@@ -138,15 +138,15 @@ func (i *RegisterOp) Finish(decided bool) {
 	}
 	w := i.proc.World
 	i.over = true
-	i.End()
+	i.Op.End()
 	all := &i.proc.RegisterOps
 	all.Ops = slices.DeleteFunc(all.Ops, func(o *RegisterOp) bool { return o == i })
 	if !decided {
 		w.Tape.Note("giveup %d", i.No)
 	}
-	settled := decided && i.Outcome() == lease.Settled
+	settled := decided && i.Op.Outcome() == lease.Settled
 	if w.Trace != nil {
-		w.Log("%v: outcome %d, newest %s", i, i.Outcome(), VersionName(i.Newest().Version))
+		w.Log("%v: outcome %d, newest %s", i, i.Op.Outcome(), VersionName(i.Op.Newest().Version))
 	}
 	if settled && i.name == nil {
 		w.Judge.OpSettled(i)
@@ -215,7 +215,7 @@ func (io *runIO) Do(op lease.RegisterOp) (found lease.RunResult, ok bool) {
 	}
 	io.wait(func(done func()) {
 		io.p.RegisterOps.Start(owner, op, func(i *RegisterOp, settled bool) {
-			found, ok = i.Result(), settled || op.Op == protocol.OpRead && i.Outcome() == lease.Inconclusive
+			found, ok = i.Op.Result(), settled || op.Op == protocol.OpRead && i.Op.Outcome() == lease.Inconclusive
 			done()
 		})
 	})
@@ -239,15 +239,15 @@ func (t *Participant) turn(a *Attempt) {
 		}
 	}
 	// 0 is for what is recorded again.
-	version := protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID, Seq: 1}
+	version := protocol.Version{Ticket: a.Claim.State.Ticket(), ID: a.Claim.State.ID, Seq: 1}
 	put := func(s protocol.Stored) {
 		p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpPut, Stored: s},
 			func(_ *RegisterOp, ok bool) { leave(ok) })
 	}
-	run := protocol.Stored{Version: protocol.Version{Ticket: a.State.Ticket(), ID: a.State.ID}}
+	run := protocol.Stored{Version: protocol.Version{Ticket: a.Claim.State.Ticket(), ID: a.Claim.State.ID}}
 	p.RegisterOps.Start(a, lease.RegisterOp{Op: protocol.OpOpen, Stored: run}, func(i *RegisterOp, ok bool) {
-		found := i.Newest()
-		adopted, few := i.Adopt()
+		found := i.Op.Newest()
+		adopted, few := i.Op.Adopt()
 		switch {
 		case !ok:
 			leave(false)

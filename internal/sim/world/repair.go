@@ -201,7 +201,7 @@ func (a asker) Look(node int, _ bool) (repair.Marker, error) { return a.look(nod
 
 func (a asker) TakeTurn(d time.Duration) (ours bool, err error) {
 	err = a.ask("turn", a.node, a.p.World.NodeTimeout, func(n *Node) {
-		now := n.Millis(n.World.Now)
+		now := n.Millis()
 		if ours = n.TurnEnds <= now; ours {
 			n.TurnEnds, n.TurnOf = now+d.Milliseconds(), a.p
 		}
@@ -211,7 +211,7 @@ func (a asker) TakeTurn(d time.Duration) (ours bool, err error) {
 
 func (a asker) Prolong(d time.Duration, _ int) {
 	a.ask("stay", a.node, 0, func(n *Node) {
-		if now := n.Millis(n.World.Now); n.TurnEnds > now {
+		if now := n.Millis(); n.TurnEnds > now {
 			n.TurnEnds = now + d.Milliseconds()
 		}
 	})
@@ -241,7 +241,7 @@ func (a asker) Mark(inc protocol.Incarnation) (ok bool, err error) {
 func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err error) {
 	p, w, n := a.p, a.p.World, a.p.Link(a.node).Node
 	p.Mender.brings(n, 1)
-	if w.Turns && n.TurnOf != nil && n.TurnOf != p && n.TurnEnds > n.Millis(w.Now) {
+	if w.Turns && n.TurnOf != nil && n.TurnOf != p && n.TurnEnds > n.Millis() {
 		w.Fail("busy", "process %s repairs node %d while process %s has the turn", p.Name, n.Index, n.TurnOf.Name)
 	}
 	goesOn := a.wait(func(done func()) {
@@ -258,7 +258,7 @@ func (a asker) Read(name string, succession bool) (outcome lease.Outcome, err er
 			of = nil
 		}
 		p.RegisterOps.StartNamed(4*w.NodeTimeout, nil, of, in, func(i *RegisterOp, _ bool) {
-			outcome = i.Outcome()
+			outcome = i.Op.Outcome()
 			done()
 		})
 	})

@@ -40,10 +40,10 @@ func (w *World) Setup() {
 	}
 	x.Start(s + " manual")
 	for _, n := range w.Nodes {
-		x.Note("clock %d offset %d rate %v", n.Index+1, n.Clock.Offset, n.Rate)
+		x.Note("clock %d offset %d rate %v", n.Index+1, n.Clock.Offset, n.Clock.Rate)
 	}
 	for _, p := range w.Procs {
-		s := fmt.Sprintf("process %s offset %d rate %v", p.Label, p.Clock.Offset, p.Rate)
+		s := fmt.Sprintf("process %s offset %d rate %v", p.Label, p.Clock.Offset, p.Clock.Rate)
 		x.Note("%s", s)
 	}
 	x.Ready()

@@ -70,7 +70,7 @@ func (n *Names) Of(e Event) Parcel {
 	case m.push != nil:
 		p.Op = "push"
 		for _, t := range m.Link.Proc.Parts {
-			if t.Att != nil && t.Att.State.ID == m.push.ID {
+			if t.Att != nil && t.Att.Claim.State.ID == m.push.ID {
 				p.From = t.Label()
 			}
 		}

@@ -219,7 +219,7 @@ func (w *World) request(e Event) {
 			}
 		}
 		if e.Kind == EvRequest {
-			m.ans, m.refused, m.forNow, m.leapt = ans, n.Refuse || n.busy, n.busy, n.Wrong
+			m.ans, m.refused, m.forNow, m.leapt = ans, n.Refuse || n.busy, n.busy, n.Clock.Wrong
 			l.forward(Answers, m)
 		}
 	}
