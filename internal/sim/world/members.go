@@ -339,7 +339,13 @@ func (f *follower) Blocked() bool {
 			ahead |= 1 << m.Number
 		}
 	}
-	knows := func(n *Node) bool { set := n.Model.Set(); has := set.Recorded(); return has != nil && has.Kin(c) }
+	knows := func(n *Node) bool { // a node that enters decides nothing
+		set := n.Model.Set()
+		has := set.Recorded()
+		return has != nil && has.Kin(c) && !slices.ContainsFunc(has.Members, func(m nodeset.Member) bool {
+			return m.Identity == set.Identity && m.Role == nodeset.Enters
+		})
+	}
 	if c.Origin != f.p.World.Decisions.Latest().Origin && slices.ContainsFunc(f.p.World.Nodes, knows) {
 		return !slices.ContainsFunc(f.p.World.Nodes, func(n *Node) bool {
 			return knows(n) && !f.p.World.Decisions.Retired(n)
