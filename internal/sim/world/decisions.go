@@ -267,6 +267,22 @@ func (d *decisions) remembered(c *nodeset.Configuration) bool {
 	return false
 }
 
+// knowing returns the nodes that know the set of c, without those that enter:
+// they decide nothing.
+func (d *decisions) knowing(c *nodeset.Configuration) (all []*Node) {
+	for _, n := range d.w.Nodes {
+		set := n.Model.Set()
+		has := set.Recorded()
+		if has == nil || !has.Kin(c) {
+			continue
+		}
+		if i := has.Member(set.Identity); i < 0 || has.Members[i].Role != nodeset.Enters {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
 // SetsAgree: a set that one node takes for recorded is that of all its members.
 func (d *decisions) SetsAgree() {
 	for _, n := range d.w.Nodes {

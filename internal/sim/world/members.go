@@ -339,17 +339,8 @@ func (f *follower) Blocked() bool {
 			ahead |= 1 << m.Number
 		}
 	}
-	knows := func(n *Node) bool { // a node that enters decides nothing
-		set := n.Model.Set()
-		has := set.Recorded()
-		return has != nil && has.Kin(c) && !slices.ContainsFunc(has.Members, func(m nodeset.Member) bool {
-			return m.Identity == set.Identity && m.Role == nodeset.Enters
-		})
-	}
-	if c.Origin != f.p.World.Decisions.Latest().Origin && slices.ContainsFunc(f.p.World.Nodes, knows) {
-		return !slices.ContainsFunc(f.p.World.Nodes, func(n *Node) bool {
-			return knows(n) && !f.p.World.Decisions.Retired(n)
-		})
+	if know := f.p.World.Decisions.knowing(c); len(know) > 0 && c.Origin != f.p.World.Decisions.Latest().Origin {
+		return !slices.ContainsFunc(know, func(n *Node) bool { return !f.p.World.Decisions.Retired(n) })
 	}
 	// It follows only what a majority of those shows that decide what follows.
 	return gone != 0 && f.p.Client.Group().Sets.Blocked(gone|ahead) && !protocol.Most(c.Deciders(), ahead)
