@@ -240,7 +240,8 @@ func (o *Operator) giveBack(io IO) {
 		o.count(c)
 	}
 	if o.Mine() && !o.only {
-		within := undoes*o.Fanout.QuorumTimeout(0, o.NodeTimeout, o.TTL) + 2*o.NodeTimeout //mutant:ConstUndo
+		deciders := protocol.Quorums{Present: o.config.Deciders()}
+		within := undoes*o.Fanout.QuorumTimeout(deciders, 0, o.NodeTimeout, o.TTL) + 2*o.NodeTimeout //mutant:ConstUndo
 		o.Undo, o.undoes = true, true
 		io.Within(within, o.rounds)
 	}

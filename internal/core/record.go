@@ -78,7 +78,7 @@ func (r *Register) decide(ctx context.Context) bool {
 // decision is a Run that decides what the last run has left undecided.
 func (r *Register) decision() *lease.Run {
 	within := repair.DecideWithin(r.spec.Set.NodeTimeout, r.spec.Set.TTL,
-		r.q.Driver.Client.Fanout().QuorumTrip(0))
+		r.q.Driver.Client.Fanout().QuorumTrip(r.q.Driver.Sets(), 0))
 	return &lease.Run{Try: true, Within: within}
 }
 

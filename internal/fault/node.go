@@ -131,7 +131,7 @@ func WriteRemedy(err error) string {
 		return "existing holds are not affected; raise that server's maxmemory, or free memory"
 	case code == "NOREPLICAS":
 		return "start its replicas, or lower its min-replicas-to-write"
-	case code == "MISCONF":
+	case code == "MISCONF", strings.Contains(e.Error(), "-MISCONF "): // before Redis 7.0 the code is ERR
 		return "free space on its disk, or look at its log"
 	case code == "NOPERM", strings.Contains(e.Error(), scriptLacksRight),
 		strings.Contains(e.Error(), aclFailure):

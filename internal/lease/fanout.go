@@ -197,43 +197,47 @@ func allow(trip, timeout, ttl time.Duration) time.Duration {
 // quorum. The farthest node of the nearest healthy quorum decides. No call
 // waits for nodes that are farther away. Usually no node is far away: then the
 // result is timeout, without sorting.
-func (f *Fanout) QuorumTimeout(unhealthy uint32, timeout, ttl time.Duration) time.Duration {
+func (f *Fanout) QuorumTimeout(
+	q protocol.Quorums, unhealthy uint32, timeout, ttl time.Duration,
+) time.Duration {
 	far := false
-	for i := range f.all() {
-		far = far || time.Duration(f.nodes[i].best.Load()) > timeout/2
+	for rest := q.All(); rest != 0; rest &= rest - 1 {
+		far = far || time.Duration(f.nodes[bits.TrailingZeros32(rest)].best.Load()) > timeout/2
 	}
 	if !far {
 		return timeout
 	}
-	return allow(f.QuorumTrip(unhealthy), timeout, ttl)
+	return allow(f.QuorumTrip(q, unhealthy), timeout, ttl)
 }
 
-// LongestTimeout returns how long to wait for the answers of all nodes: the
-// longest NodeTimeout of any of them.
-func (f *Fanout) LongestTimeout(timeout, ttl time.Duration) time.Duration {
+// LongestTimeout returns how long to wait for the answers of all these nodes:
+// the longest NodeTimeout of any of them.
+func (f *Fanout) LongestTimeout(nodes uint32, timeout, ttl time.Duration) time.Duration {
 	longest := timeout
-	for i := range f.all() {
-		longest = max(longest, f.NodeTimeout(i, timeout, ttl))
+	for rest := nodes; rest != 0; rest &= rest - 1 {
+		longest = max(longest, f.NodeTimeout(bits.TrailingZeros32(rest), timeout, ttl))
 	}
 	return longest
 }
 
 // QuorumTrip returns the round trip to the q-th nearest healthy node: how long a
-// quorum takes. q is a majority of all numbers in use, including those of members
-// that have left. The caller excludes such numbers with unhealthy. With fewer than
-// q healthy nodes the result is the farthest healthy one; with none it is 0. A node
-// not measured yet counts as 0.
-func (f *Fanout) QuorumTrip(unhealthy uint32) time.Duration {
+// quorum takes. If there are two sets, it takes as long as the slower one. With
+// fewer than q healthy nodes the result is the farthest healthy one; with none
+// it is 0. A node not measured yet counts as 0.
+func (f *Fanout) QuorumTrip(q protocol.Quorums, unhealthy uint32) time.Duration {
+	return max(f.tripIn(q.Present, unhealthy), f.tripIn(q.Next, unhealthy))
+}
+
+// tripIn is QuorumTrip for one set.
+func (f *Fanout) tripIn(set, unhealthy uint32) time.Duration {
 	var trips []int64
-	for i := range f.all() {
-		if unhealthy&(1<<i) == 0 {
-			trips = append(trips, f.nodes[i].best.Load())
-		}
+	for rest := set &^ unhealthy; rest != 0; rest &= rest - 1 {
+		trips = append(trips, f.nodes[bits.TrailingZeros32(rest)].best.Load())
 	}
 	if len(trips) == 0 {
 		return 0
 	}
 	slices.Sort(trips)
-	quorum := len(f.all()) / 2 //mutant:RuleNearest=len(trips)
-	return time.Duration(trips[min(quorum, len(trips)-1)])
+	need := protocol.NeedOf(set) //mutant:RuleNearest=len(trips)
+	return time.Duration(trips[min(need, len(trips))-1])
 }

@@ -132,17 +132,17 @@ func route(t assert.TestingT) {
 	f := lease.NewFanout(1)
 	now := protocol.Time(0)
 	f.Begin(now, 0, 5*ms)
-	assert.Equal(t, 5*ms, f.QuorumTrip(0))
+	assert.Equal(t, 5*ms, f.QuorumTrip(protocol.Majority(1), 0))
 	f.Answered(now.Add(1), 0, 3*ms, time.Second)
 	f.Answered(now.Add(2), 0, 800*ms, time.Second) // it has much to do
-	assert.Equal(t, 3*ms, f.QuorumTrip(0))
+	assert.Equal(t, 3*ms, f.QuorumTrip(protocol.Majority(1), 0))
 	for range 2 { // the route has changed
 		now = now.Add(10*time.Second + 1)
 		f.Answered(now, 0, 400*ms, time.Second)
 	}
-	assert.Equal(t, 400*ms, f.QuorumTrip(0))
+	assert.Equal(t, 400*ms, f.QuorumTrip(protocol.Majority(1), 0))
 	f.Answered(now.Add(1), 0, 2*ms, time.Second)
-	assert.Equal(t, 2*ms, f.QuorumTrip(0), "nearer counts at once")
+	assert.Equal(t, 2*ms, f.QuorumTrip(protocol.Majority(1), 0), "nearer counts at once")
 }
 
 func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
@@ -153,26 +153,38 @@ func TestFanoutWaitsForTheNearestQuorum(t *testing.T) {
 // nearest holds the time that a needed node is waited for to the distance of
 // the nearest quorum.
 func nearest(t assert.TestingT) {
+	three, far := protocol.Majority(3), 500*ms
 	for _, c := range []struct {
 		trips     []time.Duration
+		sets      protocol.Quorums
 		unhealthy uint32
 		want      time.Duration
 	}{
-		{[]time.Duration{0, 0, 0}, 0, 200 * ms},
-		{[]time.Duration{ms, ms, 90 * ms}, 0, 200 * ms},
-		{[]time.Duration{ms, ms, 500 * ms}, 0, 200 * ms}, // the third is not needed
-		{[]time.Duration{ms, 500 * ms, 400 * ms}, 0, 800 * ms},
-		{[]time.Duration{ms, 2 * ms, 500 * ms}, 1, 1000 * ms}, // the first is down
-		{[]time.Duration{3000 * ms, 3000 * ms, 3000 * ms}, 0, 2000 * ms},
-		{[]time.Duration{300 * ms, 300 * ms, 300 * ms}, 7, 200 * ms},
+		{[]time.Duration{0, 0, 0}, three, 0, 200 * ms},
+		{[]time.Duration{ms, ms, 90 * ms}, three, 0, 200 * ms},
+		{[]time.Duration{ms, ms, 500 * ms}, three, 0, 200 * ms}, // the third is not needed
+		{[]time.Duration{ms, 500 * ms, 400 * ms}, three, 0, 800 * ms},
+		{[]time.Duration{ms, 2 * ms, 500 * ms}, three, 1, 1000 * ms}, // the first is down
+		{[]time.Duration{3000 * ms, 3000 * ms, 3000 * ms}, three, 0, 2000 * ms},
+		{[]time.Duration{300 * ms, 300 * ms, 300 * ms}, three, 7, 200 * ms},
+		// Nodes that have left the set.
+		{[]time.Duration{far, far, ms, ms, ms}, protocol.Quorums{Present: 0b11100}, 0, 200 * ms},
+		{[]time.Duration{far, far, ms, ms, far}, protocol.Quorums{Present: 0b11100}, 0, 200 * ms},
+		{[]time.Duration{ms, ms, ms, ms, far, far}, protocol.Quorums{Present: 0b111000}, 0, 1000 * ms},
+		// The second set needs the nodes that enter.
+		{[]time.Duration{ms, ms, far, far}, protocol.Quorums{Present: 0b0011, Next: 0b1101}, 0, 1000 * ms},
+		{[]time.Duration{ms, ms, ms, far}, protocol.Quorums{Present: 0b0111, Next: 0b1011}, 0, 200 * ms},
 	} {
 		f := lease.NewFanout(len(c.trips))
 		longest := 200 * ms
 		for i, trip := range c.trips {
 			f.Begin(0, i, trip)
-			longest = max(longest, min(2*trip, 2000*ms))
+			if c.sets.All()&(1<<i) != 0 {
+				longest = max(longest, min(2*trip, 2000*ms))
+			}
 		}
-		assert.Equal(t, c.want, f.QuorumTimeout(c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips, c.unhealthy)
-		assert.Equal(t, longest, f.LongestTimeout(200*ms, 8*time.Second))
+		assert.Equal(t, c.want, f.QuorumTimeout(c.sets, c.unhealthy, 200*ms, 8*time.Second), "%v %b", c.trips,
+			c.unhealthy)
+		assert.Equal(t, longest, f.LongestTimeout(c.sets.All(), 200*ms, 8*time.Second))
 	}
 }

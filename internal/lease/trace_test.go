@@ -111,7 +111,7 @@ func (p *player) do(words []string) {
 		}
 		p.fanout.Answered(p.now, node(), duration(2), time.Second)
 	case "waits":
-		p.say("a call waits for %v", p.fanout.QuorumTimeout(0, 200*time.Millisecond, 8*time.Second))
+		p.say("a call waits for %v", p.fanout.QuorumTimeout(protocol.Majority(3), 0, 200*time.Millisecond, 8*time.Second))
 	default:
 		panic("no such command")
 	}

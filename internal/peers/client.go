@@ -199,7 +199,7 @@ func Uncounted(why protocol.Why) error {
 // Rounds returns how long to wait for n questions to a majority, one after
 // another.
 func (ps *Peers) Rounds(s *setup.Settings, n int) time.Duration {
-	return time.Duration(n) * ps.Driver.Client.Fanout().QuorumTimeout(0, s.NodeTimeout, s.TTL)
+	return time.Duration(n) * ps.Driver.Client.Fanout().QuorumTimeout(ps.Driver.Sets(), 0, s.NodeTimeout, s.TTL)
 }
 
 // Timeout returns how long to wait for an answer of this node.
@@ -212,7 +212,8 @@ func (n *Node) Timeout(s *setup.Settings) time.Duration {
 
 // LongestTimeout returns how long to wait for the answers of all nodes.
 func (d *driver) LongestTimeout(s *setup.Settings) time.Duration {
-	return d.Client.Fanout().LongestTimeout(s.NodeTimeout, s.TTL)
+	g := d.Client.Group()
+	return d.Client.Fanout().LongestTimeout(g.Asked(), s.NodeTimeout, s.TTL)
 }
 
 // Judge makes the Client judge an answer. The caller holds no lock, because the

@@ -54,7 +54,7 @@ func (r *reach) Stop() {
 // goroutine of the timer, so a logger that blocks delays nothing else.
 func (r *reach) look() {
 	ps, missing := r.ps, r.missing()
-	if r.update(ps.IsClosed(), missing) {
+	if r.update(missing) {
 		up, all := r.connected(nil)
 		text := fmt.Sprintf("quorate: %d of %d nodes connected, %d can vote, %d needed; waiting", up, all,
 			missing.Votes, missing.Needed)
@@ -131,10 +131,12 @@ func (ps *Peers) Serving() error {
 
 // update records which nodes are missing, and reports whether to log it. It
 // sets the timer for the next check.
-func (r *reach) update(closed bool, missing *fault.Failure) (say bool) {
+// Invariant: no timer is set after Stop. Close begins before it calls Stop, and
+// update looks for that under the lock of Stop.
+func (r *reach) update(missing *fault.Failure) (say bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.armed = !closed && missing != nil; !r.armed {
+	if r.armed = !r.ps.IsClosed() && missing != nil; !r.armed {
 		return false
 	}
 	if key := report.LogKey(missing); key != r.lastLine {

@@ -16,7 +16,8 @@ import (
 // The line comes again when it says something else, and in no other case.
 func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 	t.Parallel()
-	r := reach{timer: time.NewTimer(time.Hour), armed: true, pause: reachPause}
+	r := reach{ps: &Peers{Over: make(chan struct{})}, timer: time.NewTimer(time.Hour), armed: true,
+		pause: reachPause}
 	missing := func(port int, nodes ...string) *fault.Failure {
 		f := &fault.Failure{}
 		for _, n := range nodes {
@@ -25,23 +26,26 @@ func TestTooFewNodesAreLoggedOnce(t *testing.T) {
 		}
 		return f
 	}
-	assert.True(t, r.update(false, missing(5001, "a", "b")))
-	assert.False(t, r.update(false, missing(5002, "a", "b")), "another local port is no news")
-	assert.True(t, r.update(false, missing(5003, "a", "c")))
+	assert.True(t, r.update(missing(5001, "a", "b")))
+	assert.False(t, r.update(missing(5002, "a", "b")), "another local port is no news")
+	assert.True(t, r.update(missing(5003, "a", "c")))
 	other := missing(5003, "a", "c")
 	other.Nodes[0].Err = errors.New("refused")
-	assert.True(t, r.update(false, other))
+	assert.True(t, r.update(other))
 	expired := func(now time.Time) *fault.Failure { // as Certificate.Verify words it
 		err := x509.CertificateInvalidError{Reason: x509.Expired, Detail: fmt.Sprintf("current time %s is after %s",
 			now.Format(time.RFC3339), time.Unix(0, 0).Format(time.RFC3339))}
 		return &fault.Failure{Nodes: []fault.NodeFailure{{Addr: "a", Err: err}}}
 	}
-	assert.True(t, r.update(false, expired(time.Now())))
-	assert.False(t, r.update(false, expired(time.Now().Add(time.Minute))), "the time of day is no news")
+	assert.True(t, r.update(expired(time.Now())))
+	assert.False(t, r.update(expired(time.Now().Add(time.Minute))), "the time of day is no news")
 	assert.Equal(t, 16*reachPause, r.pause, "the more lines, the seldomer")
-	assert.False(t, r.update(false, nil))
+	assert.False(t, r.update(nil))
 	assert.False(t, r.armed, "a quorum is connected: the episode is over")
-	assert.False(t, r.update(true, other), "the Quorum is closed")
+	close(r.ps.Over)
+	r.Stop()
+	assert.False(t, r.update(other), "the Quorum is closed")
+	assert.False(t, r.timer.Stop(), "look, which was running as Stop was called, sets the timer again")
 }
 
 // The log says once per episode that nodes recover. Neither an answer that

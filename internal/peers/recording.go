@@ -294,8 +294,6 @@ func sameServer(one, other string) error {
 // each node keeps then, nil for one that has not answered in time, and what those
 // have said instead.
 func (s *recorder) ask(ctx context.Context, steps []nodeset.RecordStep) ([]*nodeset.NodeSet, *fault.Failure) {
-	ctx, cancel := context.WithTimeout(ctx, 10*s.ps.Set.NodeTimeout)
-	defer cancel()
 	has, errs := make([]*nodeset.NodeSet, len(steps)), make([]error, len(steps))
 	var all sync.WaitGroup
 	for i, step := range steps {
@@ -321,6 +319,8 @@ func (s *recorder) askNode(ctx context.Context, step nodeset.RecordStep) (*nodes
 		!step.Config.Members[step.Config.Member(step.Identity)].Has(n.Addr) {
 		return nil, fault.ErrNoAnswer
 	}
+	ctx, cancel := context.WithTimeout(ctx, 10*n.Timeout(&s.ps.Set))
+	defer cancel()
 	run := n.Info().Run()
 	v, err := n.Answer(ctx, s.members.setStep(nil, step, run))
 	if err != nil {

@@ -77,3 +77,18 @@ func TestNumberIsSpreadThoughANodeLeaves(t *testing.T) {
 	q.Answer(now.Add(1), asked[1], says(64))
 	assert.Equal(t, lease.Settled, q.Outcome(), "it waits for C to have what A and B have, and does not ask C")
 }
+
+// A wait for a quorum knows only the nodes of the set: two far nodes that have
+// left it do not count.
+func TestWaitForAQuorumAfterFarNodesHaveLeft(t *testing.T) {
+	t.Parallel()
+	p := newProcess(5)
+	for i := range 2 {
+		p.Connect(p.now, i, aTimeout)
+	}
+	p.Regroup(p.now, protocol.Group{Nodes: 5, Sets: protocol.Quorums{Present: 0b11100}, Absent: 0b00011})
+	p.Connect(p.now, 4, aTimeout) // it is not needed
+	read := &lease.RegisterOp{Op: protocol.OpRead}
+	p.StartRegisterOp(p.now, read, "", aTimeout, aTTL)
+	assert.Equal(t, aTimeout, read.NodeTimeout)
+}

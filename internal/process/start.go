@@ -23,7 +23,7 @@ func (c *Client) Config(succession bool) lease.Config {
 func (c *Client) Start(
 	now protocol.Time, a *Attempt, n *Name, cfg lease.Config, l lease.Links, d lease.Deferral,
 ) {
-	cfg.NodeTimeout = c.fanout.QuorumTimeout(l.Unhealthy|cfg.Absent, cfg.NodeTimeout, cfg.TTL)
+	cfg.NodeTimeout = c.fanout.QuorumTimeout(cfg.Sets, l.Unhealthy, cfg.NodeTimeout, cfg.TTL)
 	a.Claim = *lease.NewClaim(cfg)
 	if c.group.Load().Past(cfg.Succession, n.Name) {
 		a.End(now, lease.Lost)
@@ -86,7 +86,7 @@ func (c *Client) StartRegisterOp(
 ) {
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
-	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(0, timeout, ttl), ttl/3
+	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(q.Sets, 0, timeout, ttl), ttl/3
 	// A node that loses its data is not caught up before its guard time is
 	// over. So a node that answered less than a guard time ago still has what
 	// it reported then, or it reports that it is recovering.

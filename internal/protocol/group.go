@@ -46,6 +46,9 @@ func (g *Group) Of(succession bool) (sets Quorums, absent uint32) {
 	return g.Sets, g.Absent
 }
 
+// Asked returns the nodes that get requests, a bit for each.
+func (g *Group) Asked() uint32 { return (1<<g.Nodes - 1) &^ g.Absent }
+
 // Past reports whether name is the register that decided what followed an
 // earlier configuration. That decision is over, and the nodes that are asked
 // now may not know it.
