@@ -14,7 +14,7 @@ import (
 func (b *bench) clashing() {
 	other := terms(protocol.ID{3: 2})
 	other.Capacity = 3
-	b.nodes[2].Handle(b.millis(), other, "other", protocol.Request{Op: protocol.OpJoin, Ticket: 64})
+	b.nodes[2].Name("").Handle(b.millis(), other, "other", protocol.Request{Op: protocol.OpJoin, Ticket: 64})
 }
 
 // breaks has the requests to node 2 that have not arrived yet be lost.

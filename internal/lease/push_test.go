@@ -46,7 +46,7 @@ func (b *bench) millis() int64 { return int64(b.now) / int64(time.Millisecond) }
 // other has another claim's request arrive at a node, and returns what that
 // pushes.
 func (b *bench) other(node int, op protocol.Op, t protocol.Ticket) []model.Out {
-	_, outs := b.nodes[node].Handle(b.millis(), terms(protocol.ID{3: 2}), "other",
+	_, outs := b.nodes[node].Name("").Handle(b.millis(), terms(protocol.ID{3: 2}), "other",
 		protocol.Request{Op: op, Ticket: t})
 	return outs
 }
@@ -70,7 +70,7 @@ func (b *bench) reach(nodes ...int) {
 				continue
 			}
 			some = true
-			a, _ := b.nodes[r.Node].Handle(b.millis(), b.State.Terms, "", r)
+			a, _ := b.nodes[r.Node].Name("").Handle(b.millis(), b.State.Terms, "", r)
 			b.last[r.Node] = a
 			b.Answer(b.now, r, a)
 		}
@@ -122,11 +122,11 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b, push := behind(t)
 			b.pass(benchTTL/2, 1)
-			assert.True(t, b.nodes[2].Redlock.Set(b.millis(), "rival", 10*time.Second))
+			assert.True(t, b.nodes[2].Name("").Redlock.Set(b.millis(), "rival", 10*time.Second))
 			b.pass(benchTTL/4, 1, 2) // it is known at node 2, too: else it would start again
 			b.other(1, protocol.OpBeat, 0)
 			b.pass(benchTTL/2, 1, 2)
-			assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second),
+			assert.True(t, b.nodes[0].Name("").Redlock.Set(b.millis(), "rival", 10*time.Second),
 				"the lease at node 0 has ended")
 			b.other(0, protocol.OpBeat, 0) // not patient: it drops the claim
 			if answered {
@@ -142,7 +142,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 				b.out()
 				r := b.held[len(b.held)-1]
 				b.held = b.held[:len(b.held)-1]
-				a, _ := b.nodes[0].Handle(b.millis(), b.State.Terms, "", r)
+				a, _ := b.nodes[0].Name("").Handle(b.millis(), b.State.Terms, "", r)
 				assert.Equal(t, protocol.Missing, a.Status)
 				b.Answer(b.now, r, a)
 				b.Push(b.now, 0, push)
@@ -156,7 +156,7 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 
 			// The push is worth a question, and when the rival has gone the
 			// answer is worth a vote.
-			b.nodes[0].Redlock.Delete(b.millis(), "rival")
+			b.nodes[0].Name("").Redlock.Delete(b.millis(), "rival")
 			b.Push(b.now, 0, push)
 			b.reach(0, 1, 2)
 			assert.Equal(t, lease.Holding, b.State.Phase())
@@ -169,8 +169,8 @@ func TestPushOfAVoteThatIsGone(t *testing.T) {
 func TestPushBeforeTheKeyWasTaken(t *testing.T) {
 	t.Parallel()
 	b, push := behind(t)
-	assert.True(t, b.nodes[0].Redlock.Delete(b.millis(), ""))
-	assert.True(t, b.nodes[0].Redlock.Set(b.millis(), "rival", 10*time.Second))
+	assert.True(t, b.nodes[0].Name("").Redlock.Delete(b.millis(), ""))
+	assert.True(t, b.nodes[0].Name("").Redlock.Set(b.millis(), "rival", 10*time.Second))
 	b.Up(b.now, 0)
 	b.reach(0, 1)
 	assert.True(t, b.last[0].Foreign, "%+v", b.last[0])

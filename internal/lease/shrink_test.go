@@ -38,7 +38,7 @@ func TestNodeThatRecoversLearnsTheNewWeight(t *testing.T) {
 	b.pass(benchTTL, 0, 1, 2)
 	assert.Equal(t, protocol.OK, b.last[0].Status)
 	for i, n := range b.nodes {
-		if c := n.Claims(b.millis()); assert.Len(t, c, 1, "node %d", i) {
+		if c := n.Name("").Claims(b.millis()); assert.Len(t, c, 1, "node %d", i) {
 			assert.EqualValues(t, 1, c[0].Weight, "at node %d", i)
 		}
 	}
@@ -56,7 +56,7 @@ func TestShrinkMovesNoDeadline(t *testing.T) {
 	})
 	weights := func() (all []uint64) {
 		for _, n := range b.nodes {
-			for _, c := range n.Claims(b.millis()) {
+			for _, c := range n.Name("").Claims(b.millis()) {
 				all = append(all, c.Weight)
 			}
 		}
@@ -159,7 +159,7 @@ func TestAskedRenewalOfAHoldThatIsNotRenewed(t *testing.T) {
 			b.out()
 			join := b.held[2]
 			b.held = b.held[:2]
-			a, _ := b.nodes[2].Handle(b.millis(), b.State.Terms, "", join)
+			a, _ := b.nodes[2].Name("").Handle(b.millis(), b.State.Terms, "", join)
 			b.Answer(b.now, join, a)
 		}
 		b.reach(0, 1)

@@ -22,9 +22,9 @@ import (
 
 // Handle processes one request at now, and returns the answer and the pushes
 // that it triggered.
-func (n *Node) Handle(now int64, t protocol.Terms, owner string,
+func (n *Name) Handle(now int64, t protocol.Terms, owner string,
 	r protocol.Request) (protocol.Answer, []Out) {
-	v := &turn{n: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
+	v := &turn{node: n.node, n: n, now: now, self: t.ID, counting: t.Counting && r.Op < protocol.OpRead}
 	a := v.handle(t, owner, r)
 	if r.Op != protocol.OpLeave {
 		a.Clock = now * 1000
@@ -40,7 +40,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	// Invariant: a node serves only the claims of its own configuration. Otherwise
 	// two configurations could both count its vote. A node that has lost its
 	// marker serves none. Removing a claim is always safe.
-	if v.n.Refuses() {
+	if v.node.Refuses() {
 		if r.Op == protocol.OpLeave {
 			v.remove(t)
 			v.n.notifiedUpTo = 0
@@ -48,21 +48,21 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 		}
 		return protocol.Answer{Status: protocol.OtherSet}
 	}
-	rest := v.n.Recovering(v.now)
-	if rest == 0 && v.counting && !v.n.caughtUp && !v.n.learnt && !v.n.off(ResizeKnown) {
+	rest := v.node.Recovering(v.now)
+	if rest == 0 && v.counting && !v.node.caughtUp && !v.node.learnt && !v.node.off(ResizeKnown) {
 		// It may have lost a Resize. Its wait for the repair is bounded: with
 		// no client to repair it the semaphore must work again.
-		rest = min(untilCaughtUp, time.Duration(max(0, v.n.born+2*v.n.guardTime-v.now))*time.Millisecond)
+		rest = min(untilCaughtUp, time.Duration(max(0, v.node.born+2*v.node.guardTime-v.now))*time.Millisecond)
 	}
-	if v.counting && v.n.hidden(v.now, v.n.limitAt) {
+	if v.counting && v.node.hidden(v.now, v.n.limitAt) {
 		rest = max(rest, untilCaughtUp) // until the next Resize, or until the clock has passed it
 	}
-	if rest > 0 && !v.n.off(Guard) {
-		if r.Op == protocol.OpSettle && !v.n.off(Reclaim) {
+	if rest > 0 && !v.node.off(Guard) {
+		if r.Op == protocol.OpSettle && !v.node.off(Reclaim) {
 			v.reclaim(t, owner, r)
 		}
 		if r.Op != protocol.OpLeave {
-			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.n.incarnation, Wait: rest}
+			return protocol.Answer{Status: protocol.Recovering, Incarnation: v.node.incarnation, Wait: rest}
 		}
 		// Removing a claim is always safe; voting for the next one is not.
 		v.remove(t)
@@ -77,7 +77,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 		if v.n.promiseEnd <= v.now {
 			v.n.promise, v.n.promiseIn = protocol.Version{}, 0
 		}
-		x := visit{n: v.n, now: v.now}
+		x := visit{node: v.node, n: v.n, now: v.now}
 		a := x.record(t, owner, r)
 		v.outs = x.outs
 		return a
@@ -85,7 +85,7 @@ func (v *turn) handle(t protocol.Terms, owner string, r protocol.Request) protoc
 	if v.counting && v.n.limit > 0 {
 		v.n.capacity = v.n.limit // holders keep their permits
 	}
-	v.votes = v.n.portion()
+	v.votes = v.node.portion()
 	v.reclaimed()
 	v.purge(t, r.Patient)
 	v.forgetOld()
@@ -111,17 +111,17 @@ func (v *turn) claim(t protocol.Terms, owner string, r protocol.Request) protoco
 	i := v.n.find(t.ID)
 	switch {
 	case r.Op == protocol.OpBeat && i < 0:
-		return protocol.Answer{Status: protocol.Missing, Incarnation: v.n.incarnation, Ticket: v.n.fence}
+		return protocol.Answer{Status: protocol.Missing, Incarnation: v.node.incarnation, Ticket: v.n.fence}
 	case r.Op == protocol.OpBeat:
 		v.refresh(i, t)
 	case len(v.n.claims) > 0 && v.n.capacity != t.Capacity && !v.resized():
-		return protocol.Answer{Status: protocol.Clash, Incarnation: v.n.incarnation, Capacity: v.n.capacity}
-	case v.target(i, t.ID, r) > max(v.n.fence, v.n.top(v.now)) && !v.n.off(Top):
+		return protocol.Answer{Status: protocol.Clash, Incarnation: v.node.incarnation, Capacity: v.n.capacity}
+	case v.target(i, t.ID, r) > max(v.n.fence, v.node.top(v.now)) && !v.node.off(Top):
 		// The bound is half of the guard time ahead of the clock. So a node
 		// that loses its data and votes again a guard time later gives no
 		// ticket below the fence that it lost.
 		wait := v.until(v.target(i, t.ID, r))
-		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.n.incarnation, Wait: wait}
+		return protocol.Answer{Status: protocol.Ahead, Incarnation: v.node.incarnation, Wait: wait}
 	case i < 0:
 		if v.n.capacity = t.Capacity; v.resized() {
 			v.n.capacity = v.n.limit
@@ -160,7 +160,7 @@ func (v *turn) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket
 		// The fence was given to another: had it been this claim's, it would be
 		// there. That one may have left, but it can come back to it, and may
 		// have held it.
-		case (ticket == v.n.fence || v.n.taken(ticket)) && !v.n.off(Equality):
+		case (ticket == v.n.fence || v.n.taken(ticket)) && !v.node.off(Equality):
 			return v.next(id)
 		}
 		return ticket
@@ -169,9 +169,9 @@ func (v *turn) target(i int, id protocol.ID, r protocol.Request) protocol.Ticket
 	if r.Op == protocol.OpSettle {
 		switch {
 		case ticket == v.n.fence:
-			free = v.n.fenceOf == id || v.n.off(Equality)
+			free = v.n.fenceOf == id || v.node.off(Equality)
 		case ticket < v.n.fence:
-			free = v.n.off(InsertAboveFence) && (!v.n.taken(ticket) || v.n.off(Equality))
+			free = v.node.off(InsertAboveFence) && (!v.n.taken(ticket) || v.node.off(Equality))
 		}
 	}
 	if !free {
@@ -207,8 +207,8 @@ func (v *turn) reclaim(t protocol.Terms, owner string, r protocol.Request) {
 		v.keepFence(t)
 		v.n.claims[i].Expiry = v.now + t.TTL.Milliseconds()
 		v.n.lasts(v.n.claims[i].Expiry)
-	case i >= 0 || v.n.fence > 0 && !v.n.off(InsertAboveFence) || r.Ticket == 0 || v.n.taken(r.Ticket):
-	case r.Ticket > v.n.top(v.now) && !v.n.off(Top):
+	case i >= 0 || v.n.fence > 0 && !v.node.off(InsertAboveFence) || r.Ticket == 0 || v.n.taken(r.Ticket):
+	case r.Ticket > v.node.top(v.now) && !v.node.off(Top):
 	case len(v.n.claims) > 0 && v.n.capacity != t.Capacity && !v.resized():
 	default:
 		if v.n.capacity = t.Capacity; v.resized() {
@@ -230,7 +230,7 @@ func (v *turn) settle(i int, t protocol.Terms, r protocol.Request) {
 	ticket := v.target(i, t.ID, r)
 	v.n.claims[i].Weight = min(v.n.claims[i].Weight, t.Weight) // a holder may give back a part
 	if v.n.claims[i].Ticket == ticket {
-		if !v.n.off(SettleRefresh) {
+		if !v.node.off(SettleRefresh) {
 			v.refresh(i, t)
 		}
 		return
@@ -246,7 +246,7 @@ func (v *turn) settle(i int, t protocol.Terms, r protocol.Request) {
 	v.n.Redlock.release(c.ID)
 	behind := func(o Claim) bool { return o.Voted && o.Ticket > ticket }
 	c.Ticket, c.Voted = ticket, c.Voted && slices.ContainsFunc(v.n.claims, behind)
-	if !v.n.off(SettleRefresh) {
+	if !v.node.off(SettleRefresh) {
 		c.Expiry = v.now + t.TTL.Milliseconds()
 	}
 	v.place(c)
@@ -281,7 +281,7 @@ func (v *turn) remove(t protocol.Terms) {
 
 // until returns how long it takes until the ticket is no longer above top.
 func (v *turn) until(t protocol.Ticket) time.Duration {
-	micros := int64(t) - v.now*1000 - v.n.guardTime*500
+	micros := int64(t) - v.now*1000 - v.node.guardTime*500
 	return min(time.Duration((micros+999)/1000)*time.Millisecond, protocol.LongestWait)
 }
 
@@ -300,7 +300,7 @@ func (v *turn) place(c Claim) {
 // residues two claims could take the same ticket on two nodes again and again,
 // and neither would settle.
 func (v *turn) next(id protocol.ID) protocol.Ticket {
-	if v.n.off(Residue) {
+	if v.node.off(Residue) {
 		return v.n.fence + 1
 	}
 	return id.Next(v.n.fence)
@@ -309,7 +309,7 @@ func (v *turn) next(id protocol.ID) protocol.Ticket {
 // keepFence makes the fence outlast everything that is stored now by the
 // retention time.
 func (v *turn) keepFence(t protocol.Terms) {
-	v.n.fenceEnd = v.now + t.TTL.Milliseconds() + v.n.retention
+	v.n.fenceEnd = v.now + t.TTL.Milliseconds() + v.node.retention
 }
 
 // forgetOld limits the memory of a node: a million short-lived names must not

@@ -28,10 +28,10 @@ const lookedAt = 100
 
 // Look returns what the node tells of the name, with at most most claims. It
 // also evicts the claim with the ticket evict, unless that is 0.
-func (n *Node) Look(now int64, most int, evict protocol.Ticket) (Looked, []Out) {
+func (n *Name) Look(now int64, most int, evict protocol.Ticket) (Looked, []Out) {
 	l := Looked{Fence: n.fence}
-	if n.Recovering(now) == 0 {
-		l.Memory = n.Age(now)
+	if n.node.Recovering(now) == 0 {
+		l.Memory = n.node.Age(now)
 	}
 	for i, c := range n.claims {
 		if i < lookedAt && c.Expiry <= now {
@@ -61,13 +61,13 @@ func (n *Node) Look(now int64, most int, evict protocol.Ticket) (Looked, []Out) 
 // hold, if the node votes for the claim. The node stores nothing about that.
 // Evict returns what is left of the claim's lease, or 0 if the claim is not
 // here.
-func (n *Node) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []Out) {
+func (n *Name) Evict(now int64, t protocol.Ticket) (left time.Duration, outs []Out) {
 	for _, c := range n.Claims(now) {
 		if c.Ticket != t {
 			continue
 		}
 		if left = time.Duration(c.Expiry-now) * time.Millisecond; c.Voted {
-			p := protocol.Push{ID: c.ID, Incarnation: n.incarnation, Clock: now * 1000, Ticket: t, Evict: true}
+			p := protocol.Push{ID: c.ID, Incarnation: n.node.incarnation, Clock: now * 1000, Ticket: t, Evict: true}
 			outs = append(outs, c.out(p))
 		}
 	}

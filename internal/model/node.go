@@ -10,71 +10,82 @@
 package model
 
 import (
-	"encoding/binary"
+	"cmp"
+	"fmt"
 	"iter"
 	"maps"
-	"slices"
+	"math"
 	"time"
 
+	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// Node is one node's data of one name, and what the node keeps once for all
-// names. Name returns the same node's data of another name.
+// Node is a node: its marker, its settings, and its names. What it keeps of its
+// set is in set.go.
+//
+// Invariant: all names of a node have one marker, so they are lost together,
+// and wait for one guard time. With a marker for each name a node would vote
+// for one name at once after a loss that only a request for another name has
+// shown.
 type Node struct {
-	*shared
-	queue
-	Redlock RedlockKey
-	register
+	Bucketed bool  // it is a bucket of a node in cluster mode: its names have no redlock key
+	Off      Rules // rules that are switched off; zero in every honest node
+	Portion  int   // 0: the constant
 
-	fence    protocol.Ticket
-	fenceOf  protocol.ID     // the claim that was given the fence
-	fenceEnd int64           // when the fence is forgotten, unless a claim is there
-	capacity uint64          // means something only while there are claims
-	limit    uint64          // of a semaphore: the capacity since a Resize; 0: none
-	limitAt  protocol.Ticket // of that Resize
+	// Run is the run of the server that the marker names. A marker that Step has
+	// begun names the run that the client of the step sees.
+	Run string
+
+	guardTime, retention int64 // of the set, in milliseconds; each lease is shorter than either
+
+	set    nodeset.NodeSet
+	counts nodeset.Stamp // of the client whose request comes next
+
+	marked      bool
+	incarnation protocol.Incarnation
+	born        int64
+	caughtUp    bool // nothing was lost since the last repair or bootstrap
+	// It was caught up when it began to count: it knows each number of permits, or
+	// others that count do.
+	learnt bool
+
+	first Name             // the empty name
+	names map[string]*Name // the others
 }
 
-// Watcher is a client's watch of the record: the client wants to hear of
-// changes.
-type Watcher struct {
-	ID     protocol.ID
-	Owner  string
-	Seen   int64 // when it has read the record
-	Expiry int64
-}
+// Portion is how many claims one request reads, votes for or pushes to at most,
+// besides its own: a node serves no other client meanwhile. A list may be eight
+// times as long.
+const Portion = 32
 
-// register is that acceptor, and the clients that watch it.
-type register struct {
-	stored     protocol.Stored
-	storedEnd  int64 // when that is forgotten, and when the promise is, too
-	promiseEnd int64
-	promise    protocol.Version     // of the newest run that has begun,
-	promiseIn  protocol.Incarnation // and in which incarnation
-	watchers   []Watcher            // by when they have read
-	changed    int64                // watchers that have not read since get a push; 0: there are none
-}
+// bornLongAgo is the birth of a marker of a brand-new node: any guard has
+// passed since.
+const bornLongAgo = math.MinInt64 / 2
+
+// untilCaughtUp is when a semaphore's claim may ask again at a node that is not
+// caught up.
+const untilCaughtUp = 100 * time.Millisecond
 
 // New returns a brand-new node. It has no marker, so it refuses every request.
 func New(guard time.Duration) *Node {
-	n := &Node{shared: &shared{}}
-	n.first = n
+	n := &Node{}
+	n.first.node = n
 	n.Configure(guard, time.Duration(forGood/int64(time.Millisecond)))
 	return n
 }
 
-// Name returns the node's data of a name. The empty name is the one that New
-// has returned.
-func (n *Node) Name(name string) *Node {
+// Name returns what the node keeps of a name.
+func (n *Node) Name(name string) *Name {
 	if name == "" {
-		return n.first
+		return &n.first
 	}
 	m := n.names[name]
 	if m == nil {
 		if n.names == nil {
-			n.names = map[string]*Node{}
+			n.names = map[string]*Name{}
 		}
-		m = &Node{shared: n.shared}
+		m = &Name{node: n}
 		n.names[name] = m
 	}
 	return m
@@ -86,156 +97,127 @@ func (n *Node) Names() iter.Seq[string] { return maps.Keys(n.names) }
 
 // Clone returns an independent copy, with all names.
 func (n *Node) Clone() *Node {
-	s := *n.shared
-	same := s.first == n
-	s.first = s.first.copied(&s)
-	of := s.first
-	s.names = nil
+	c := *n
+	c.first = n.first.copied(&c)
+	c.names = nil
 	if len(n.names) > 0 {
-		s.names = make(map[string]*Node, len(n.names))
+		c.names = make(map[string]*Name, len(n.names))
 	}
 	for name, m := range n.names {
-		c := m.copied(&s)
-		if s.names[name] = c; !same && m == n {
-			of = c
-		}
+		of := m.copied(&c)
+		c.names[name] = &of
 	}
-	return of
-}
-
-// copied returns a copy of the data of one name, which belongs to the node s.
-func (n *Node) copied(s *shared) *Node {
-	c := *n
-	c.shared, c.claims, c.watchers = s, slices.Clone(n.claims), slices.Clone(n.watchers)
 	return &c
 }
 
-// Resize is what the record that goes with the name says about a semaphore's
-// permits.
-func (n *Node) Resize(limit uint64, at protocol.Ticket) {
-	if at > n.limitAt {
-		n.limit, n.limitAt = limit, at
-	}
-}
-
-// Limit returns the newest Resize that the node knows of.
-func (n *Node) Limit() (uint64, protocol.Ticket) { return n.limit, n.limitAt }
-
 // Forget is a restart without data: the data of all names is lost.
 func (n *Node) Forget() {
-	s := n.shared
-	*s = shared{Off: s.Off, Portion: s.Portion, Bucketed: s.Bucketed, guardTime: s.guardTime,
-		retention: s.retention, counts: s.counts, first: s.first, names: s.names}
-	*s.first = Node{shared: s}
-	for _, m := range s.names {
-		*m = Node{shared: s}
+	*n = Node{Off: n.Off, Portion: n.Portion, Bucketed: n.Bucketed, guardTime: n.guardTime,
+		retention: n.retention, counts: n.counts, first: Name{node: n}, names: n.names}
+	for _, m := range n.names {
+		*m = Name{node: n}
 	}
 }
 
-// Claims returns the claims that live at now, lowest ticket first.
-func (n *Node) Claims(now int64) []Claim {
-	live := make([]Claim, 0, len(n.claims))
-	for _, c := range n.claims {
-		if c.Expiry > now {
-			live = append(live, c)
-		}
-	}
-	return live
+// Configure gives the node the settings of its set. A configuration does so
+// too; see Step.
+func (n *Node) Configure(guard, retention time.Duration) {
+	n.guardTime, n.retention = guard.Milliseconds(), retention.Milliseconds()
 }
 
-// Size returns the number of claims that the node stores, including those whose
-// lease has ended but that it has not dropped yet.
-func (n *Node) Size() int { return len(n.claims) }
+// Guard returns the guard time of the set.
+func (n *Node) Guard() time.Duration { return time.Duration(n.guardTime) * time.Millisecond }
 
-// Capacity returns the maximum total weight of the claims. It is only
-// meaningful while there are claims.
-func (n *Node) Capacity() uint64 { return n.capacity }
-
-// Fence returns the highest ticket ever given.
-func (n *Node) Fence() protocol.Ticket { return n.fence }
-
-// Empty reports whether no claim and no Redlock key is left at now.
-func (n *Node) Empty(now int64) bool {
-	return n.Redlock.Value(now) == "" && !n.anyLives(now)
+// Bootstrap makes the node look as if it had been serving for a long time. A
+// node that has an incarnation keeps it.
+func (n *Node) Bootstrap(now int64, inc protocol.Incarnation) {
+	if !n.marked {
+		n.Mark(now, inc)
+	}
+	n.born, n.caughtUp, n.learnt = bornLongAgo, true, false
 }
 
-// Edges returns the moments at which something ends by the clock alone: leases
-// (even of claims that have not been dropped yet), the Redlock key, and the
-// guard time. A request that a real server gets within a millisecond or two of
-// one of them may be answered either way.
-func (n *Node) Edges() []int64 {
-	var edges []int64
-	if n.marked {
-		ends := n.born + n.guardTime
-		edges = append(edges, ends, ends+n.guardTime-untilCaughtUp.Milliseconds(), ends+n.guardTime)
-	}
-	if n.Redlock.plain != "" {
-		edges = append(edges, n.Redlock.plainEnd)
-	}
-	edges = append(edges, n.firstExpiry)
-	for _, c := range n.claims {
-		edges = append(edges, c.Expiry)
-	}
-	for _, w := range n.watchers {
-		edges = append(edges, w.Expiry)
-	}
-	if n.promise != (protocol.Version{}) {
-		edges = append(edges, n.storedEnd, n.promiseEnd)
-	}
-	return edges
+// Mark is what a client does if it saw a restart that kept the data but may
+// have lost the latest writes.
+func (n *Node) Mark(now int64, inc protocol.Incarnation) {
+	n.marked, n.incarnation, n.born, n.caughtUp, n.learnt = true, inc, now, false, false
 }
 
-// AppendState appends the node's state in a canonical form: two nodes with the
-// same bytes behave the same from then on. Times are relative to now, and all
-// past times look the same. A dead claim that has not been dropped yet still
-// counts, because dropping it pushes the next vote.
-func (n *Node) AppendState(b []byte, now int64) []byte {
-	num := func(v uint64) { b = binary.AppendUvarint(b, v) }
-	rest := func(end int64) { num(uint64(max(0, end-now))) }
-	flag := func(vs ...bool) {
-		var f byte
-		for i, v := range vs {
-			if v {
-				f |= 1 << i
-			}
-		}
-		b = append(b, f)
+// Connect is what a node does when a client connects and says which run of the
+// server it sees: scripts/mark.lua. jumped is the incarnation in which the
+// client has seen the node's clock jump; 0: none. fresh is the incarnation to
+// use if the node begins a new one.
+func (n *Node) Connect(now int64, run string, jumped, fresh protocol.Incarnation) {
+	if run != n.Run || jumped == n.incarnation || n.born > now {
+		n.Mark(now, fresh)
+		n.Run = run
 	}
-	text := func(s string) { num(uint64(len(s))); b = append(b, s...) }
+}
 
-	num(uint64(n.Off))
-	flag(n.marked)
-	if n.marked {
-		num(uint64(n.incarnation))
-		rest(n.born + n.guardTime)
+// Marker returns the marker in the scripts' format, or "" if there is none.
+func (n *Node) Marker() string {
+	if !n.marked {
+		return ""
 	}
-	num(uint64(n.fence))
-	b = append(b, n.fenceOf[:]...)
-	num(uint64(len(n.claims)))
-	if len(n.claims) > 0 {
-		num(n.capacity)
+	end := ""
+	switch {
+	case n.caughtUp:
+		end = " w"
+	case n.learnt:
+		end = " l"
 	}
-	if n.Portion > 0 {
-		rest(n.firstExpiry)
-		rest(n.lastExpiry)
-		num(uint64(n.droppedUpTo))
-		num(uint64(n.notifiedUpTo))
+	return fmt.Sprintf("%d %d %s %d%s", n.incarnation, max(0, n.born), n.Run, n.guardTime, end)
+}
+
+// Age returns how long ago the guard time began. It is negative if the node's
+// clock was set back since.
+func (n *Node) Age(now int64) time.Duration {
+	return time.Duration(now-max(0, n.born)) * time.Millisecond
+}
+
+// Incarnation returns the marker's value, and whether there is one.
+func (n *Node) Incarnation() (protocol.Incarnation, bool) { return n.incarnation, n.marked }
+
+// Recovering returns how much of the guard time is left at now, or 0 if the
+// node votes.
+func (n *Node) Recovering(now int64) time.Duration {
+	if !n.marked {
+		return n.Guard()
 	}
-	num(n.limit)
-	num(uint64(n.limitAt))
-	for i := range n.claims {
-		c := &n.claims[i]
-		b = append(b, c.ID[:]...)
-		num(uint64(c.Ticket))
-		num(c.Weight)
-		rest(c.Expiry)
-		text(c.Owner)
-		flag(c.Notify, c.Voted)
-	}
-	p := n.Redlock.Value(now)
-	text(p)
-	if p != "" {
-		rest(n.Redlock.plainEnd)
-	}
-	return b
+	return time.Duration(max(0, n.born+n.guardTime-now)) * time.Millisecond
+}
+
+// Complete marks the node as caught up if its incarnation is inc, and reports
+// whether it is. A repair that began in an earlier incarnation says nothing of
+// what was lost since.
+func (n *Node) Complete(inc protocol.Incarnation) bool {
+	same := n.marked && n.incarnation == inc
+	n.caughtUp = n.caughtUp || same
+	return same
+}
+
+// CaughtUp reports whether the node can attest what is not recorded.
+func (n *Node) CaughtUp() bool { return n.marked && n.caughtUp }
+
+// Kept reports whether the node was caught up when it entered, and has lost
+// nothing since.
+func (n *Node) Kept() bool { return n.learnt }
+
+// Count sets the configuration that the client of the next request relies on.
+func (n *Node) Count(s nodeset.Stamp) { n.counts = s }
+
+// Refuses reports whether the request is of a client that counts on another
+// configuration. A node without a marker refuses all.
+func (n *Node) Refuses() bool {
+	return (n.counts != n.set.Stamp() || !n.marked) && !n.off(SetRefuse)
+}
+
+func (n *Node) off(r Rules) bool { return n.Off&r != 0 }
+
+// portion returns how many claims a request may process.
+func (n *Node) portion() int { return cmp.Or(n.Portion, Portion) }
+
+// window returns how far tickets may be ahead of the node's clock.
+func (n *Node) window() protocol.Window {
+	return protocol.WindowOf(time.Duration(n.guardTime) * time.Millisecond)
 }

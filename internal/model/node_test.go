@@ -17,6 +17,7 @@ const ms = time.Millisecond
 // and so on.
 type bench struct {
 	*Node
+	name *Name
 	t    *testing.T
 	now  int64
 	cap  uint64
@@ -26,7 +27,7 @@ type bench struct {
 func newBench(t *testing.T, capacity uint64) *bench {
 	n := New(100 * ms)
 	n.Bootstrap(0, 7)
-	return &bench{Node: n, t: t, now: 1000, cap: capacity}
+	return &bench{Node: n, name: n.Name(""), t: t, now: 1000, cap: capacity}
 }
 
 func id(name byte) protocol.ID {
@@ -40,7 +41,7 @@ func (b *bench) do(op protocol.Op, name byte, ticket protocol.Ticket, opts ...fu
 	for _, o := range opts {
 		o(&t, &r)
 	}
-	a, outs := b.Handle(b.now, t, string(name), r)
+	a, outs := b.name.Handle(b.now, t, string(name), r)
 	a.Clock = 0
 	for i := range outs {
 		outs[i].Push.Clock = 0
@@ -72,7 +73,7 @@ func TestMutexHandOver(t *testing.T) {
 	a := b.join('a', 640, notify)
 	require.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 640,
 		Vote: true, HasTotals: true}, a)
-	assert.Equal(t, id('a').String(), b.Redlock.Value(b.now))
+	assert.Equal(t, id('a').String(), b.name.Redlock.Value(b.now))
 
 	a = b.join('b', 641)
 	assert.Equal(t, protocol.Answer{Status: protocol.OK, Incarnation: 7, Ticket: 641, Rank: 1, Wait: 50 * ms}, a)
@@ -82,10 +83,10 @@ func TestMutexHandOver(t *testing.T) {
 	b.leave('a')
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, Out{"b", protocol.Push{ID: id('b'), Incarnation: 7, Ticket: 641, Vote: true}}, b.outs[0])
-	assert.Equal(t, id('b').String(), b.Redlock.Value(b.now))
+	assert.Equal(t, id('b').String(), b.name.Redlock.Value(b.now))
 	b.leave('b')
-	assert.Equal(t, protocol.Ticket(641), b.Fence())
-	assert.True(t, b.Empty(b.now))
+	assert.Equal(t, protocol.Ticket(641), b.name.Fence())
+	assert.True(t, b.name.Empty(b.now))
 	assert.Equal(t, protocol.Missing, b.beat('b').Status)
 }
 
@@ -135,12 +136,12 @@ func TestSettleBehindPassesTheVote(t *testing.T) {
 	require.Len(t, b.outs, 1)
 	assert.Equal(t, "b", b.outs[0].Owner)
 	assert.True(t, b.outs[0].Push.Waiters)
-	assert.Equal(t, id('b').String(), b.Redlock.Value(b.now))
+	assert.Equal(t, id('b').String(), b.name.Redlock.Value(b.now))
 }
 
 func TestForeignPlainKey(t *testing.T) {
 	b := newBench(t, 1)
-	b.Redlock.Set(b.now, "redsync", 30*ms)
+	b.name.Redlock.Set(b.now, "redsync", 30*ms)
 	a := b.join('a', 640)
 	assert.False(t, a.Vote)
 	assert.True(t, a.Foreign)
@@ -149,8 +150,8 @@ func TestForeignPlainKey(t *testing.T) {
 	b.now += 31
 	assert.True(t, b.beat('a').Vote)
 	// The key goes, and another client takes it: the vote is withdrawn.
-	b.Redlock.Delete(b.now, "")
-	b.Redlock.Set(b.now, "redsync", 0)
+	b.name.Redlock.Delete(b.now, "")
+	b.name.Redlock.Set(b.now, "redsync", 0)
 	a = b.beat('a')
 	assert.False(t, a.Vote)
 	assert.True(t, a.Foreign)
@@ -213,11 +214,11 @@ func TestReclaim(t *testing.T) {
 	assert.Equal(t, protocol.Recovering, b.settle('a', 640).Status)
 	assert.Equal(t, protocol.Recovering, b.settle('c', 641).Status, "the ticket is b's")
 	assert.Empty(t, b.outs)
-	assert.Len(t, b.Claims(b.now), 2)
+	assert.Len(t, b.name.Claims(b.now), 2)
 	b.now += 60
 	b.settle('a', 640) // its lease begins again
 	b.now += 40
-	assert.Len(t, b.Claims(b.now), 1, "b's lease has ended")
+	assert.Len(t, b.name.Claims(b.now), 1, "b's lease has ended")
 	a := b.join('d', 600)
 	assert.Greater(t, a.Ticket, protocol.Ticket(641), "the fence is that of all that were taken back")
 	assert.False(t, a.Vote)
@@ -226,19 +227,20 @@ func TestReclaim(t *testing.T) {
 
 	b.Configure(200*ms, time.Hour) // the guard time of the set gets longer, so the node does not vote again
 	assert.Equal(t, protocol.Recovering, b.settle('e', 630).Status)
-	assert.Len(t, b.Claims(b.now), 2, "a and d have answers without e")
+	assert.Len(t, b.name.Claims(b.now), 2, "a and d have answers without e")
 }
 
 func TestStateIsCanonical(t *testing.T) {
 	b := newBench(t, 1)
 	b.join('a', 640)
-	s := string(b.AppendState(nil, b.now))
-	c := b.Clone()
-	assert.Equal(t, s, string(c.AppendState(nil, b.now)))
-	assert.NotEqual(t, s, string(c.AppendState(nil, b.now+1)))
-	assert.Equal(t, string(c.AppendState(nil, b.now+50)), string(c.AppendState(nil, b.now+70)), "past is past")
+	s := string(b.name.AppendState(nil, b.now))
+	c := b.Clone().Name("")
+	state := func(at int64) string { return string(c.AppendState(nil, at)) }
+	assert.Equal(t, s, state(b.now))
+	assert.NotEqual(t, s, state(b.now+1))
+	assert.Equal(t, state(b.now+50), state(b.now+70), "past is past")
 	b.join('b', 641)
-	assert.Equal(t, s, string(c.AppendState(nil, b.now)), "a clone is independent")
+	assert.Equal(t, s, state(b.now), "a clone is independent")
 }
 
 func TestMutants(t *testing.T) {
@@ -249,14 +251,14 @@ func TestMutants(t *testing.T) {
 	assert.Equal(t, protocol.Ticket(641), b.join('c', 600).Ticket, "next(F) is F+1")
 	assert.Equal(t, protocol.Ticket(641), b.settle('a', 641).Ticket, "the same ticket twice")
 	assert.Equal(t, protocol.Ticket(600), b.settle('d', 600).Ticket, "inserted below the fence")
-	for _, c := range b.Claims(b.now) {
+	for _, c := range b.name.Claims(b.now) {
 		if c.ID == id('a') {
 			assert.Equal(t, int64(1050), c.Expiry, "the lease of the join")
 		}
 	}
 	b.leave('a')
 	b.leave('c')
-	assert.Equal(t, protocol.Ticket(600), b.Fence())
+	assert.Equal(t, protocol.Ticket(600), b.name.Fence())
 	b.Forget()
 	b.Mark(b.now, 99)
 	b.Off = Guard
@@ -267,27 +269,24 @@ func TestMutants(t *testing.T) {
 // not meet.
 func TestNamesShareAMarker(t *testing.T) {
 	b := newBench(t, 1)
-	other := &bench{Node: b.Name("other"), t: t, now: b.now, cap: 1}
+	other := &bench{Node: b.Node, name: b.Name("other"), t: t, now: b.now, cap: 1}
 	assert.True(t, b.join('a', 640).Vote)
 	assert.True(t, other.join('b', 641).Vote)
-	assert.Same(t, other.Node, b.Name("other"))
-	assert.Same(t, b.Node, other.Name(""))
+	assert.Same(t, other.name, b.Name("other"))
 	assert.Equal(t, []string{"other"}, slices.Collect(b.Names()))
 
-	was := other.Clone()
+	was := b.Clone()
 	b.Forget()
-	assert.Empty(t, b.Claims(b.now))
-	assert.Empty(t, other.Claims(b.now))
+	assert.Empty(t, b.name.Claims(b.now))
+	assert.Empty(t, other.name.Claims(b.now))
 	b.Mark(b.now, 99)
 	assert.Equal(t, protocol.Recovering, other.join('c', 700).Status)
 	assert.Equal(t, protocol.Recovering, b.join('d', 701).Status)
-	inc, _ := b.Incarnation()
-	same, _ := other.Incarnation()
-	assert.Equal(t, inc, same)
 
-	assert.Len(t, was.Claims(b.now), 1, "a clone is independent, and has all names")
-	assert.Len(t, was.Name("").Claims(b.now), 1)
-	assert.False(t, was.Name("").Claims(b.now)[0].ID == was.Claims(b.now)[0].ID)
+	ours, others := was.Name("").Claims(b.now), was.Name("other").Claims(b.now)
+	assert.Len(t, ours, 1, "a clone is independent, and has all names")
+	assert.Len(t, others, 1)
+	assert.NotEqual(t, ours[0].ID, others[0].ID)
 }
 
 // Each read of a watcher removes the two oldest watches if they have ended.
@@ -299,6 +298,6 @@ func TestWatchesThatHaveEnded(t *testing.T) {
 	b.now += 1000
 	for _, left := range []int{7, 5, 3, 1} { // the reader's own watch is one of them
 		b.do(protocol.OpRead, 'z', 0)
-		assert.Len(t, b.watchers, left)
+		assert.Len(t, b.name.watchers, left)
 	}
 }

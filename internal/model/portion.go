@@ -19,9 +19,10 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// turn is the handling of one request of a claim. It changes the node n in place.
+// turn is the handling of one request of a claim. It changes the name n in place.
 type turn struct {
-	n    *Node
+	node *Node
+	n    *Name
 	now  int64
 	outs []Out
 	self protocol.ID // the claim of the request: it learns its vote from the answer
@@ -44,7 +45,7 @@ type turn struct {
 // set back, as every lease is shorter than that. How much of it is left is not
 // known any more, so it gets as much as it may have at most.
 func (v *turn) purge(t protocol.Terms, patient bool) {
-	last := v.now + t.TTL.Milliseconds() + v.n.retention
+	last := v.now + t.TTL.Milliseconds() + v.node.retention
 	if v.n.droppedUpTo == 0 {
 		if v.n.lastExpiry <= last && (v.n.firstExpiry > v.now || patient) {
 			return
@@ -55,9 +56,9 @@ func (v *turn) purge(t protocol.Terms, patient bool) {
 	if first < 0 {
 		first = len(v.n.claims)
 	}
-	end := min(first+v.n.portion(), len(v.n.claims))
+	end := min(first+v.node.portion(), len(v.n.claims))
 	v.n.droppedUpTo = 0
-	if end < len(v.n.claims) && !v.n.off(Resume) {
+	if end < len(v.n.claims) && !v.node.off(Resume) {
 		v.n.droppedUpTo = v.n.claims[end-1].Ticket
 	}
 	// Invariant: the claims before first have been looked at by this sweep, and
@@ -124,7 +125,7 @@ func (v *turn) advance() {
 
 // push sends p to the owner of claim c.
 func (v *turn) push(c *Claim, p protocol.Push) {
-	p.ID, p.Incarnation, p.Ticket = c.ID, v.n.incarnation, c.Ticket
+	p.ID, p.Incarnation, p.Ticket = c.ID, v.node.incarnation, c.Ticket
 	v.outs = append(v.outs, c.out(p))
 }
 
@@ -139,8 +140,8 @@ func (v *turn) resume() {
 	case v.notifying || v.n.notifiedUpTo > 0:
 		v.notifyHolders()
 	}
-	left := v.over || v.n.droppedUpTo > 0 || v.n.notifiedUpTo > 0 || v.n.off(Enough)
-	if !waits || !left || v.n.off(Ask) {
+	left := v.over || v.n.droppedUpTo > 0 || v.n.notifiedUpTo > 0 || v.node.off(Enough)
+	if !waits || !left || v.node.off(Ask) {
 		return
 	}
 	// The one that sent this request lives; if its claim has left, the first
@@ -164,7 +165,7 @@ func (v *turn) notifyHolders() {
 		if !c.Voted || c.Ticket <= from {
 			continue
 		}
-		if pushed == v.n.portion() {
+		if pushed == v.node.portion() {
 			return
 		}
 		if pushed++; c.Notify {
@@ -185,7 +186,7 @@ func (v *turn) listable(c *Claim, from protocol.Ticket) bool {
 			n++
 		}
 	}
-	return n <= 8*v.n.portion()
+	return n <= 8*v.node.portion()
 }
 
 // waitHintDepth is up to how many waiters ahead are looked at to guess when to
@@ -200,7 +201,7 @@ func (v *turn) answer(i int, list bool, from protocol.Ticket, ttl time.Duration)
 	c := &v.n.claims[i]
 	asked := list && c.Voted
 	list = asked && v.listable(c, from)
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.n.incarnation, Ticket: c.Ticket, Vote: c.Voted}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.node.incarnation, Ticket: c.Ticket, Vote: c.Voted}
 	if v.resized() {
 		a.Limit, a.LimitAt = v.n.limit, v.n.limitAt
 	}
@@ -245,11 +246,11 @@ func (v *turn) all(a *protocol.Answer, i int) {
 		}
 	}
 	switch {
-	case a.Listed && v.n.off(AllTotals):
+	case a.Listed && v.node.off(AllTotals):
 		a.AllSum, a.AllDigest = a.Sum, a.Digest
 	case a.Listed:
 		a.AllSum, a.AllDigest = sum, digest
-	case !a.HasTotals && !v.n.off(Totals):
+	case !a.HasTotals && !v.node.off(Totals):
 		a.HasTotals, a.Sum, a.Digest = true, sum, digest
 	}
 }
@@ -278,7 +279,7 @@ func (v *turn) wait(i int, ttl time.Duration) (time.Duration, bool) {
 		}
 	}
 	if ahead > waitHintDepth {
-		if v.n.off(FarHint) {
+		if v.node.off(FarHint) {
 			return 0, false
 		}
 		return v.rest(v.soonest()) + time.Duration(int64(i)*ttl.Milliseconds()/4096)*time.Millisecond, false
@@ -303,7 +304,7 @@ func (v *turn) rest(end int64) time.Duration {
 
 // hasRedlockKey reports whether the name has a redlock key, as a mutex has that
 // is in no bucket.
-func (v *turn) hasRedlockKey() bool { return v.n.capacity == 1 && !v.counting && !v.n.Bucketed }
+func (v *turn) hasRedlockKey() bool { return v.n.capacity == 1 && !v.counting && !v.node.Bucketed }
 
 // resized is asked before the capacity of a request is compared with that in
 // force: after a Resize clients of both numbers may be at work. It reports
@@ -313,7 +314,7 @@ func (v *turn) resized() bool { return v.counting && v.n.limit > 0 }
 // forgetFence does what a node without MonotoneFence would do after every
 // change.
 func (v *turn) forgetFence() {
-	if !v.n.off(MonotoneFence) {
+	if !v.node.off(MonotoneFence) {
 		return
 	}
 	v.n.fence, v.n.fenceOf = 0, protocol.ID{}

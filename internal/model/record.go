@@ -18,10 +18,11 @@ import (
 	"github.com/quorate/quorate/internal/protocol"
 )
 
-// visit is the handling of one request for the record. It changes the node n in
+// visit is the handling of one request for the record. It changes the name n in
 // place.
 type visit struct {
-	n    *Node
+	node *Node
+	n    *Name
 	now  int64
 	outs []Out
 }
@@ -30,11 +31,11 @@ type visit struct {
 // is: a claim whose lease has ended counts as gone whether it has been dropped
 // or not.
 func (v *visit) record(t protocol.Terms, owner string, r protocol.Request) protocol.Answer {
-	a := protocol.Answer{Status: protocol.OK, Incarnation: v.n.incarnation}
+	a := protocol.Answer{Status: protocol.OK, Incarnation: v.node.incarnation}
 	switch {
 	case r.Op == protocol.OpRead:
 		v.watch(t, owner)
-	case max(r.Stored.Ticket, promiseOf(r)) > v.n.top(v.now) && !v.n.off(Top):
+	case max(r.Stored.Ticket, promiseOf(r)) > v.node.top(v.now) && !v.node.off(Top):
 		a.Status = protocol.Ahead
 	case r.Op == protocol.OpOpen:
 		a.Status = v.open(*r.Stored)
@@ -63,10 +64,10 @@ func (v *visit) open(s protocol.Stored) protocol.Status {
 	case v.superseded(s.Version) || v.storedVersion().Run(s.Version) > 0:
 		return protocol.StatusSuperseded
 	case v.began(s.Version): // again
-	case !v.n.votesFor(v.now, s.Version) && !v.n.off(Present):
+	case !v.n.votesFor(v.now, s.Version) && !v.node.off(Present):
 		return protocol.Missing
 	default:
-		if v.n.promise == (protocol.Version{}) || !v.n.off(Promise) {
+		if v.n.promise == (protocol.Version{}) || !v.node.off(Promise) {
 			v.promised(s)
 		}
 		v.keepRegister()
@@ -82,7 +83,7 @@ func (v *visit) put(s protocol.Stored) protocol.Status {
 	case v.storedVersion().Run(s.Version) == 0 && v.storedVersion().Seq >= s.Seq: // again, or late
 	case v.superseded(s.Version) || v.storedVersion().Compare(s.Version) > 0:
 		return protocol.StatusSuperseded
-	case !v.began(s.Version) && !v.n.votesFor(v.now, s.Version) && !v.n.off(Present):
+	case !v.began(s.Version) && !v.n.votesFor(v.now, s.Version) && !v.node.off(Present):
 		return protocol.Missing
 	default:
 		v.promised(s)
@@ -115,7 +116,7 @@ func (v *visit) repair(s protocol.Stored, promise protocol.Version) protocol.Sta
 // good as none: whatever comes takes its place. One that is hidden and less far
 // ahead keeps lower runs out: it is true if the clock was set back.
 func (v *visit) storedVersion() protocol.Version {
-	if v.n.forged(v.now, v.n.stored.Ticket) {
+	if v.node.forged(v.now, v.n.stored.Ticket) {
 		return protocol.Version{}
 	}
 	return v.n.stored.Version
@@ -124,7 +125,7 @@ func (v *visit) storedVersion() protocol.Version {
 // newestPromise is the promise of the newest run that has begun here, with the
 // same exception.
 func (v *visit) newestPromise() protocol.Version {
-	if v.n.forged(v.now, v.n.promise.Ticket) {
+	if v.node.forged(v.now, v.n.promise.Ticket) {
 		return protocol.Version{}
 	}
 	return v.n.promise
@@ -139,14 +140,14 @@ func (v *visit) superseded(o protocol.Version) bool {
 // incarnation. A promise of an earlier incarnation keeps lower runs out, but
 // the node may have lost the promise of a newer one.
 func (v *visit) began(o protocol.Version) bool {
-	return v.n.promise.Run(o) == 0 && (v.n.promiseIn == v.n.incarnation || v.n.off(PromiseIncarnation))
+	return v.n.promise.Run(o) == 0 && (v.n.promiseIn == v.node.incarnation || v.node.off(PromiseIncarnation))
 }
 
 // promised makes the run of s the newest that has begun here. The incarnation
 // is kept with it: after a loss of memory the promise still keeps lower runs
 // out, and is no leave to record (PromiseIncarnation).
 func (v *visit) promised(s protocol.Stored) {
-	v.n.promise, v.n.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.n.incarnation
+	v.n.promise, v.n.promiseIn = protocol.Version{Ticket: s.Ticket, ID: s.ID}, v.node.incarnation
 }
 
 // store records s, and pushes the change to the watchers. The push comes after
@@ -171,16 +172,16 @@ func (v *visit) store(s protocol.Stored) {
 func (v *visit) notifyWatchers() {
 	pushed := 0
 	for _, w := range v.n.watchers {
-		if w.Seen > v.n.changed || pushed == v.n.portion() {
+		if w.Seen > v.n.changed || pushed == v.node.portion() {
 			break
 		}
 		if pushed++; w.Expiry > v.now {
-			p := protocol.Push{ID: w.ID, Incarnation: v.n.incarnation, Ticket: v.n.stored.Ticket, Changed: true}
+			p := protocol.Push{ID: w.ID, Incarnation: v.node.incarnation, Ticket: v.n.stored.Ticket, Changed: true}
 			v.outs = append(v.outs, Out{w.Owner, p})
 		}
 	}
 	v.n.watchers = slices.Delete(v.n.watchers, 0, pushed)
-	if pushed < v.n.portion() || len(v.n.watchers) == 0 {
+	if pushed < v.node.portion() || len(v.n.watchers) == 0 {
 		v.n.changed = 0
 	}
 }
@@ -224,19 +225,19 @@ func (v *visit) watch(t protocol.Terms, owner string) {
 
 // entry is the record as the node returns it.
 func (v *visit) entry() *protocol.Entry {
-	if v.n.hidden(v.now, max(v.n.stored.Ticket, v.n.promise.Ticket)) {
+	if v.node.hidden(v.now, max(v.n.stored.Ticket, v.n.promise.Ticket)) {
 		// The node cannot attest that nothing else was recorded: the hidden
 		// version may have replaced it.
 		e := &protocol.Entry{Forged: true}
-		if !v.n.hidden(v.now, v.n.stored.Ticket) {
+		if !v.node.hidden(v.now, v.n.stored.Ticket) {
 			e.Stored = v.n.stored
 		}
-		if !v.n.hidden(v.now, v.n.promise.Ticket) {
+		if !v.node.hidden(v.now, v.n.promise.Ticket) {
 			e.Promise = v.n.promise
 		}
 		return v.left(e)
 	}
-	return v.left(&protocol.Entry{Stored: v.n.stored, CaughtUp: v.n.caughtUp, Promise: v.n.promise})
+	return v.left(&protocol.Entry{Stored: v.n.stored, CaughtUp: v.node.caughtUp, Promise: v.n.promise})
 }
 
 // left adds to an entry how much longer its record and its claim last.
@@ -261,9 +262,9 @@ func (n *register) Forge(s protocol.Stored, promise protocol.Version) {
 
 // Forged reports whether the node keeps a version that it does not return at
 // now.
-func (n *Node) Forged(now int64) bool {
+func (n *Name) Forged(now int64) bool {
 	newest := max(n.stored.Ticket, n.promise.Ticket)
-	return newest > n.top(now) || forged(newest, now)
+	return newest > n.node.top(now) || forged(newest, now)
 }
 
 // HasRegister reports whether the node would list the name: it has recorded or
@@ -296,17 +297,17 @@ func forged(t protocol.Ticket, millis int64) bool {
 
 // top is the highest ticket that the fence may be raised to now: see
 // [turn.claim].
-func (n *shared) top(now int64) protocol.Ticket {
+func (n *Node) top(now int64) protocol.Ticket {
 	return protocol.Ticket(max(0, now*1000+n.window().Half()))
 }
 
 // forged reports whether no client's clock can have given the ticket.
-func (n *shared) forged(now int64, t protocol.Ticket) bool {
+func (n *Node) forged(now int64, t protocol.Ticket) bool {
 	return forged(t, now) && !n.off(FarFuture)
 }
 
 // hidden: the node would not store the version, so it is forged, or the clock
 // was set back since.
-func (n *shared) hidden(now int64, t protocol.Ticket) bool {
+func (n *Node) hidden(now int64, t protocol.Ticket) bool {
 	return n.forged(now, t) || t > n.top(now) && !forged(t, now) && !n.off(NearFuture)
 }

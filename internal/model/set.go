@@ -21,7 +21,7 @@ import (
 
 // Step performs a step of the register, and returns what the node stores
 // afterwards. fresh is the incarnation to use if the node begins a new one.
-func (n *shared) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
+func (n *Node) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) nodeset.NodeSet {
 	n.step(now, s, fresh)
 	if n.set.Text = ""; n.set.Config != nil || n.set.Promised != "" || n.set.Life != "" {
 		n.set.Text = n.set.String()
@@ -29,7 +29,7 @@ func (n *shared) Step(now int64, s nodeset.RecordStep, fresh protocol.Incarnatio
 	return n.set
 }
 
-func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) {
+func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation) {
 	recorded := n.set.Phase == nodeset.SetRecorded
 	higher := s.Config != nil && (n.set.Stamp().Epoch() < s.Config.Stamp.Epoch() || n.off(SetHigher))
 	switch {
@@ -77,7 +77,7 @@ func (n *shared) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnatio
 // has forgotten what it did. Its settings are those of the configuration. Its
 // guard time ends when it did: a longer one is not begun again, or each node
 // would stop voting as settings are changed.
-func (n *shared) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
+func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
 	guard := c.Guard().Milliseconds()
 	if !n.marked || forgotten {
 		n.Mark(now, fresh)
@@ -88,8 +88,8 @@ func (n *shared) begin(now int64, c *nodeset.Configuration, fresh protocol.Incar
 }
 
 // Set returns what the node stores about its set.
-func (n *shared) Set() nodeset.NodeSet { return n.set }
+func (n *Node) Set() nodeset.NodeSet { return n.set }
 
 // SetText returns that in the scripts' format, or "" if the node stores
 // nothing.
-func (n *shared) SetText() string { return n.set.Text }
+func (n *Node) SetText() string { return n.set.Text }

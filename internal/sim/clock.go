@@ -123,10 +123,10 @@ func forging(name string, ticket func(w *trial.Schedule, n *world.Node) protocol
 				v := protocol.Version{Ticket: ticket(w, bad), ID: w.NewID(), Seq: 1}
 				stored := protocol.Stored{Version: v, Value: []byte("forged")}
 				if w.RNG.IntN(4) == 0 {
-					stored = bad.Model.Recorded() // and a promise is forged
+					stored = bad.Data(0).Recorded() // and a promise is forged
 				}
 				w.Log("node %d: a record is forged", bad.Index)
-				bad.Model.Forge(stored, v)
+				bad.Data(0).Forge(stored, v)
 			})
 			well := len(ns) > 1 && w.RNG.IntN(2) == 0
 			if len(ns) > 1 && !well && w.RNG.IntN(2) == 0 {

@@ -27,7 +27,7 @@ func TestLongQueueTakesManySmallPortions(t *testing.T) {
 			for i := range 200 {
 				terms := protocol.Terms{ID: w.NewID(), Weight: w.Capacity, Capacity: w.Capacity, TTL: w.TTL}
 				n.Sent++
-				n.Model.Handle(n.Millis(), terms,
+				n.Data(0).Handle(n.Millis(), terms,
 					"0", protocol.Request{Op: protocol.OpJoin, Ticket: world.Epoch + protocol.Ticket(64*i)})
 			}
 			w.Then(w.Delay, func() { f.Acquire(false) })

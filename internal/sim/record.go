@@ -133,7 +133,7 @@ var runFindsMinority = generator{
 		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
+		w.Once(func() bool { return a.Data(0).Recorded().Ticket > 0 }, w.TTL, 0, func() {
 			p.Crash()
 			next.Cut(c)
 			f.Acquire(false)
@@ -175,7 +175,7 @@ var openWaitsForRepair = generator{
 			other.Cut(c)
 			later.Cut(a, b)
 		})
-		w.Once(func() bool { return c.Model.Recorded().Ticket > 0 }, w.TTL, 0, func() {
+		w.Once(func() bool { return c.Data(0).Recorded().Ticket > 0 }, w.TTL, 0, func() {
 			first.Crash()
 			w.Faults.Wipe(b, false)
 		})
@@ -213,10 +213,10 @@ var stretched = generator{
 		w.Once(begun(w, e), w.TTL, 0, func() {
 			p.Cut(b, c)
 		})
-		w.Once(func() bool { return a.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout,
+		w.Once(func() bool { return a.Data(0).Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout,
 			func() { w.Faults.Wipe(a, false) })
 		w.Once(a.Model.CaughtUp, w.Guard+3*w.TTL, 0, func() { p.Mend(b) })
-		w.Once(func() bool { return b.Model.Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { b.Pause() })
+		w.Once(func() bool { return b.Data(0).Recorded().Ticket > 0 }, w.TTL, w.NodeTimeout, func() { b.Pause() })
 		w.Then(w.Around(w.TTL), func() {
 			b.Resume()
 			p.To(c).Heal(true)

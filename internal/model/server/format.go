@@ -116,7 +116,7 @@ func (s *Server) record(now int64, keys, args []string) []resp.Value {
 
 // handle has the reference node handle a request, and pushes what that sets
 // off.
-func (s *Server) handle(now int64, m *model.Node, t protocol.Terms, owner string,
+func (s *Server) handle(now int64, m *model.Name, t protocol.Terms, owner string,
 	r protocol.Request) protocol.Answer {
 	a, outs := m.Handle(now, t, owner, r)
 	for _, o := range outs {

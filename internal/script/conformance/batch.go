@@ -35,7 +35,7 @@ func (s *sequence) anything() (parts []part) {
 			p.r = s.leave(p.terms.ID)
 		case 2, 3:
 			p.r.Op = protocol.OpBeat
-			for _, c := range s.node.Claims(s.now) {
+			for _, c := range s.data.Claims(s.now) {
 				if c.ID == p.terms.ID && s.rng.IntN(4) > 0 {
 					p.r.Ticket = c.Ticket
 				}
@@ -49,8 +49,8 @@ func (s *sequence) anything() (parts []part) {
 // succession has the claims that are there leave and others come, one after the
 // other.
 func (s *sequence) succession() (parts []part) {
-	fence := s.node.Fence()
-	for _, c := range s.node.Claims(s.now) {
+	fence := s.data.Fence()
+	for _, c := range s.data.Claims(s.now) {
 		for _, a := range s.actors {
 			if a.terms.ID == c.ID {
 				parts = append(parts, part{a.terms, a.owner, s.leave(a.terms.ID)})
@@ -152,7 +152,7 @@ func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request
 	if err != nil {
 		return fmt.Errorf("%w: %v", err, v)
 	}
-	want, pushed := s.node.Handle(s.now, terms, owner, r)
+	want, pushed := s.data.Handle(s.now, terms, owner, r)
 	*outs = append(*outs, pushed...)
 	if r.Op != protocol.OpLeave {
 		if err := s.compareClock(got.Clock); err != nil {
@@ -160,5 +160,5 @@ func (s *sequence) shared(terms protocol.Terms, owner string, r protocol.Request
 		}
 	}
 	got.Clock, want.Clock = 0, 0
-	return s.compareAnswer(got, want, terms.Capacity == 1 && !s.node.Bucketed)
+	return s.compareAnswer(got, want, terms.Capacity == 1 && !s.server.Model.Bucketed)
 }

@@ -77,7 +77,7 @@ func (s *sequence) comparePushes(msgs []*redis.Message, outs []model.Out) error 
 
 // comparePlain checks that the redlock key holds what the model says.
 func (s *sequence) comparePlain(got string) error {
-	if want := s.node.Redlock.Value(s.now); got != want {
+	if want := s.data.Redlock.Value(s.now); got != want {
 		return fmt.Errorf("the redlock key holds %q, want %q", got, want)
 	}
 	return nil
@@ -125,7 +125,7 @@ func (s *sequence) compareQueue(got, want script.Queue) error {
 // empty checks that only the fence is left of a name after all claims have
 // left.
 func (s *sequence) empty(ctx context.Context) error {
-	if claims := s.node.Claims(s.now); len(claims) > 0 {
+	if claims := s.data.Claims(s.now); len(claims) > 0 {
 		// A claim whose id was renewed by its actor without a leave taken: none
 		// can be.
 		return fmt.Errorf("the model still has %+v", claims)
@@ -137,7 +137,7 @@ func (s *sequence) empty(ctx context.Context) error {
 	if n > 0 {
 		return fmt.Errorf("all claims have left, and a queue is there")
 	}
-	if p := s.node.Redlock.Value(s.now); len(p) == 2*len(protocol.ID{}) {
+	if p := s.data.Redlock.Value(s.now); len(p) == 2*len(protocol.ID{}) {
 		return fmt.Errorf("all claims have left, and the redlock key holds %s", p)
 	}
 	ttl, err := s.cfg.Client.PTTL(ctx, s.keys.State()).Result()
@@ -145,7 +145,7 @@ func (s *sequence) empty(ctx context.Context) error {
 		return err
 	}
 	// -2 is "no such key": no claim was ever here, or the data was lost.
-	if s.node.Fence() > 0 && (ttl <= 0 || ttl > 2*retention+20*time.Second) && ttl != -2 {
+	if s.data.Fence() > 0 && (ttl <= 0 || ttl > 2*retention+20*time.Second) && ttl != -2 {
 		return fmt.Errorf("the fence is kept for %v", ttl)
 	}
 	return nil

@@ -52,7 +52,7 @@ func (s *sequence) exchange(ctx context.Context,
 	}
 	// Redis itself takes the time of an expiry a little apart from TIME.
 	s.slack = max(s.slack, after.Val().UnixMilli()-s.now+2)
-	for _, edge := range s.node.Edges() {
+	for _, edge := range s.data.Edges() {
 		if d := edge - s.now; -2*s.slack <= d && d <= 2*s.slack {
 			return nil, nil, "", errNear
 		}
@@ -118,16 +118,16 @@ func (s *sequence) publish(channel, payload string) int64 {
 
 func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner string, r protocol.Request,
 	decode func([]resp.Value) (protocol.Answer, error)) error {
-	before := s.node.Clone()
+	before := s.server.Model.Clone()
 	b, err := s.both(ctx, script.AppendCommand(nil, s.keys, terms, owner, s.guard, retention, r))
 	if err != nil {
 		return err
 	}
 	// The model gives the answer, and so does the server of the model in the
 	// scripts' format. The simulator relies on the one, quoratetest on the other.
-	want, _ := before.Handle(s.now, *terms, owner, r)
+	want, _ := before.Name(s.keys.State()).Handle(s.now, *terms, owner, r)
 	want.Clock = 0
-	classic := terms.Capacity == 1 && !terms.Counting && !s.node.Bucketed
+	classic := terms.Capacity == 1 && !terms.Counting && !s.server.Model.Bucketed
 	var answers [2]protocol.Answer
 	for i, v := range [][]resp.Value{b.got, b.want} {
 		if answers[i], err = s.answer(v, r, decode); err != nil {
@@ -174,7 +174,7 @@ func (s *sequence) answer(v []resp.Value, r protocol.Request,
 // look lets an operator look at the name, and evict the claim with some ticket.
 func (s *sequence) look(ctx context.Context) error {
 	t := protocol.Ticket(1)
-	if all := s.node.Claims(s.now); len(all) > 0 {
+	if all := s.data.Claims(s.now); len(all) > 0 {
 		t = all[s.rng.IntN(len(all))].Ticket
 	}
 	b, err := s.both(ctx, script.AppendInspect(nil, s.keys, s.rng.IntN(4), t))
@@ -211,7 +211,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.node.Redlock.Delete(s.now, "")
+		s.data.Redlock.Delete(s.now, "")
 		s.note("%d del plain", s.now)
 		return s.comparePlain(plain)
 	}
@@ -234,7 +234,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.node.Redlock.Set(s.now, value, ttl)
+	s.data.Redlock.Set(s.now, value, ttl)
 	s.note("%d set plain %q %v", s.now, value, ttl)
 	return s.comparePlain(plain)
 }
@@ -252,7 +252,7 @@ func (s *sequence) pass(d time.Duration) error {
 // hang stops the node for longer than a short lease lasts. Then some of its
 // claims come back, each to its place, because clients send patient requests.
 func (s *sequence) hang(ctx context.Context) error {
-	claims := s.node.Claims(s.now)
+	claims := s.data.Claims(s.now)
 	if err := s.pass(time.Duration(60+s.rng.IntN(60)) * time.Millisecond); err != nil {
 		return err
 	}

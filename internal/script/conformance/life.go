@@ -28,7 +28,7 @@ func (s *sequence) forget(ctx context.Context) error {
 		s.cfg.Advance(time.Millisecond) // no server comes back in the instant in which it was lost
 	}
 	_, _, _, err := s.exchange(ctx, s.del(k.Plain(), k.State(), k.Queue(), k.Claims()))
-	s.node.Forget()
+	s.server.Model.Forget()
 	s.note("%d forget", s.now)
 	return err
 }
@@ -56,7 +56,7 @@ func (s *sequence) found(ctx context.Context, ready bool) error {
 			return fmt.Errorf("the set is %q, want %q", b.got[0].Str, b.want[0].Str)
 		}
 	}
-	s.node.Count(s.set.Stamp)
+	s.server.Model.Count(s.set.Stamp)
 	s.note("%d found ready=%t", s.now, ready)
 	return s.compareMarker(ctx)
 }
@@ -67,7 +67,7 @@ func (s *sequence) compareMarker(ctx context.Context) error {
 	if err != nil && !errors.Is(err, redis.Nil) {
 		return err
 	}
-	want := s.node.Marker()
+	want := s.server.Model.Marker()
 	g, w := strings.SplitN(got, " ", 3), strings.SplitN(want, " ", 3)
 	if len(g) == 3 && len(w) == 3 {
 		gotBorn, err1 := strconv.ParseInt(g[1], 10, 64)
@@ -90,18 +90,18 @@ func (s *sequence) random() (id protocol.ID) {
 
 // age makes the node look as if it had served for a long time.
 func (s *sequence) age(ctx context.Context) error {
-	inc, _ := s.node.Incarnation()
+	inc, _ := s.server.Model.Incarnation()
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Marker(),
 		fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
-	s.node.Run = "run"
-	s.node.Bootstrap(s.now, inc)
+	s.server.Model.Run = "run"
+	s.server.Model.Bootstrap(s.now, inc)
 	s.note("%d age", s.now)
 	return err
 }
 
 // mark reports a run whose newest writes may be lost, or a clock that jumped.
 func (s *sequence) mark(ctx context.Context) error {
-	was, _ := s.node.Incarnation()
+	was, _ := s.server.Model.Incarnation()
 	run, jumped := "run",
 		[]string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
 	if s.rng.IntN(4) == 0 {

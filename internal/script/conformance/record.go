@@ -31,13 +31,13 @@ func (s *sequence) record(ctx context.Context, a *actor) error {
 		v := protocol.Version{ID: a.terms.ID, Ticket: s.ticket(a), Seq: uint64(s.rng.IntN(3))}
 		switch k := s.rng.IntN(8); {
 		case k < 4: // its own ticket, if it has one
-			for _, c := range s.node.Claims(s.now) {
+			for _, c := range s.data.Claims(s.now) {
 				if c.ID == v.ID {
 					v.Ticket = c.Ticket
 				}
 			}
 		case k == 4:
-			v = s.node.Recorded().Version
+			v = s.data.Recorded().Version
 			v.Seq += uint64(s.rng.IntN(3))
 		}
 		if v.Ticket == 0 {
@@ -79,14 +79,14 @@ func (s *sequence) forge(ctx context.Context) error {
 	}
 	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 forged", promise.Ticket, promise.ID, v.Ticket, v.ID)
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Record(), record})
-	s.node.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, promise)
+	s.data.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, promise)
 	s.note("%d forged %v, promise %v", s.now, v, promise)
 	return err
 }
 
 // complete says that the node is caught up, or says it of another incarnation.
 func (s *sequence) complete(ctx context.Context) error {
-	inc, _ := s.node.Incarnation()
+	inc, _ := s.server.Model.Incarnation()
 	if inc == 0 || s.rng.IntN(3) == 0 {
 		inc++
 	}
@@ -110,11 +110,11 @@ func (s *sequence) resize(ctx context.Context) error {
 	}
 	id := s.actors[0].terms.ID
 	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 %d", at, id, at, id, limit)
-	if _, newest := s.node.Limit(); newest >= at {
+	if _, newest := s.data.Limit(); newest >= at {
 		return nil
 	}
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.beside(), record})
-	s.node.Resize(limit, at)
+	s.data.Resize(limit, at)
 	s.note("%d resize to %d", s.now, limit)
 	return err
 }

@@ -69,7 +69,7 @@ type sequence struct {
 	rng     *rand.Rand
 	server  *server.Server // the model, behind the bytes of commands
 	outs    []model.Out    // what it has pushed
-	node    *model.Node    // its data of the name
+	data    *model.Name    // its data of the name
 	keys    script.Keys
 	prefix  string
 	name    string
@@ -104,7 +104,7 @@ func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
 		Members: []nodeset.Member{{Identity: "me", Addr: "here"}},
 	}
 	s.keys = script.NewKeys(s.prefix, s.name).At(script.HomeOf(stamp))
-	s.node = s.server.Model.Name(s.keys.State())
+	s.data = s.server.Model.Name(s.keys.State())
 	capacity := []uint64{1, 1, 3, large}[rng.IntN(4)]
 	s.count = capacity == 3 || capacity == 1 && rng.IntN(4) == 0
 	fleet := 3 + rng.IntN(4)
@@ -180,8 +180,8 @@ func (s *sequence) beside() string {
 // ticket is one worth asking for: around the fence, on it, or another claim's.
 func (s *sequence) ticket(a *actor) protocol.Ticket {
 	clock := protocol.Ticket(s.now) * 1000
-	fence := max(s.node.Fence(), clock)
-	claims := s.node.Claims(s.now)
+	fence := max(s.data.Fence(), clock)
+	claims := s.data.Claims(s.now)
 	if s.rng.IntN(20) == 0 { // no node gives that
 		return s.ahead(clock)
 	}
@@ -202,9 +202,9 @@ func (s *sequence) ticket(a *actor) protocol.Ticket {
 func (s *sequence) leave(id protocol.ID) protocol.Request {
 	r := protocol.Request{Op: protocol.OpLeave}
 	if s.rng.IntN(4) == 0 { // it may have left already
-		r.Ticket = s.node.Fence()
+		r.Ticket = s.data.Fence()
 	}
-	for _, c := range s.node.Claims(s.now) {
+	for _, c := range s.data.Claims(s.now) {
 		if c.ID == id && s.rng.IntN(4) > 0 {
 			r.Ticket = c.Ticket
 		}

@@ -37,12 +37,12 @@ func (s *sequence) run(ctx context.Context) error {
 // gather lets all actors join and the first one leave again, which gives the
 // next step much to do.
 func (s *sequence) gather(ctx context.Context) error {
-	if s.node.Recovering(s.now) > 0 {
+	if s.server.Model.Recovering(s.now) > 0 {
 		return nil // it would not vote
 	}
 	for _, a := range s.actors {
 		if err := s.request(ctx, a, protocol.Request{Op: protocol.OpJoin,
-			Ticket: a.terms.ID.Next(s.node.Fence())}); err != nil {
+			Ticket: a.terms.ID.Next(s.data.Fence())}); err != nil {
 			return err
 		}
 	}
@@ -52,10 +52,10 @@ func (s *sequence) gather(ctx context.Context) error {
 func (s *sequence) step(ctx context.Context) error {
 	a := s.actors[s.rng.IntN(len(s.actors))]
 	list := s.rng.IntN(6) == 0
-	switch _, marked := s.node.Incarnation(); {
+	switch _, marked := s.server.Model.Incarnation(); {
 	case !marked && s.rng.IntN(3) == 0:
 		return s.found(ctx, s.rng.IntN(2) == 0)
-	case marked && !s.timed && s.node.Recovering(s.now) > 0 && s.rng.IntN(4) == 0:
+	case marked && !s.timed && s.server.Model.Recovering(s.now) > 0 && s.rng.IntN(4) == 0:
 		return s.age(ctx) // no time will pass to end it
 	}
 	switch k := s.rng.IntN(100); {
@@ -94,7 +94,7 @@ func (s *sequence) step(ctx context.Context) error {
 		}
 		return nil
 	case k < 94:
-		if s.node.Bucketed { // there is no such key
+		if s.server.Model.Bucketed { // there is no such key
 			return nil
 		}
 		return s.foreign(ctx)
@@ -108,7 +108,7 @@ func (s *sequence) step(ctx context.Context) error {
 	case k < 97:
 		return s.forge(ctx)
 	default:
-		if _, marked := s.node.Incarnation(); !marked {
+		if _, marked := s.server.Model.Incarnation(); !marked {
 			return nil
 		}
 		return s.mark(ctx)

@@ -47,7 +47,7 @@ type pushed struct {
 }
 
 func (x *nodeParts) node(p nodePart) uint32 {
-	x.buf = p.n.AppendState(append(x.buf[:0], byte(p.life)), p.at)
+	x.buf = p.n.Name("").AppendState(append(x.buf[:0], byte(p.life)), p.at)
 	id, ok := x.nodeIDs[string(x.buf)]
 	if !ok {
 		id = uint32(len(x.nodes))
@@ -72,7 +72,7 @@ func (x *nodeParts) visit(e nodeEvent) nodeMove {
 	if _, marked := p.n.Incarnation(); !marked {
 		p.n.Mark(p.at, p.life)
 	}
-	a, outs := p.n.Handle(p.at, x.cfg.terms(int(e.claim)), "", r)
+	a, outs := p.n.Name("").Handle(p.at, x.cfg.terms(int(e.claim)), "", r)
 	q.kind, q.status, q.inc, q.held, q.vote, q.wait = answer, a.Status, a.Incarnation,
 		a.Ticket, a.Vote, int16(a.Wait/unit)
 	if counting {

@@ -68,7 +68,7 @@ func (x *space) settleDown(s *state) bool {
 
 func (x *space) empty(s state) bool {
 	for _, col := range s.cols {
-		if p := &x.nodes[x.cols[col].node]; len(p.n.Claims(p.at)) > 0 {
+		if p := &x.nodes[x.cols[col].node]; len(p.n.Name("").Claims(p.at)) > 0 {
 			return false
 		}
 	}

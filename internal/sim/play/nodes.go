@@ -176,7 +176,7 @@ func (b *bench) caughtUp(a *args) error {
 		inc, _ := n.Model.Incarnation()
 		for _, o := range b.c.World.Nodes { // what the repair brought beside the record
 			if !o.Down && o != n {
-				n.Model.Resize(o.Model.Limit())
+				n.Data(0).Resize(o.Data(0).Limit())
 			}
 		}
 		n.Complete(inc)
@@ -231,7 +231,7 @@ func (b *bench) forge(a *args) error {
 			t = protocol.Ticket(n.Millis()*1000 + ahead.Microseconds())
 		}
 		v := protocol.Version{Ticket: t, Seq: 1}
-		n.Model.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
+		n.Data(0).Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
 	}
 	return a.err
 }
@@ -244,7 +244,7 @@ func (b *bench) resize(a *args) error {
 	}
 	if a.take("failed") { // it has reached so few nodes that it counts for nothing
 		for _, n := range ns {
-			n.Model.Resize(limit, b.c.World.Permits.At+1)
+			n.Data(0).Resize(limit, b.c.World.Permits.At+1)
 		}
 		return nil
 	}

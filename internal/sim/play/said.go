@@ -87,12 +87,12 @@ func Does(c *world.Caller) string {
 func Head(n *world.Node) (h lease.Head) {
 	now := n.Millis()
 	h.Known = n.Model.Recovering(now) == 0
-	for _, c := range n.Model.Claims(now) {
+	for _, c := range n.Data(0).Claims(now) {
 		if c.Voted {
 			h.Voted = append(h.Voted, string(c.ID[:]))
 		}
 	}
-	if n.Model.Redlock.Value(now) == "rival" {
+	if n.Data(0).Redlock.Value(now) == "rival" {
 		h.Foreign = time.Second
 	}
 	return h

@@ -52,13 +52,13 @@ func (c *cast) kept(n *world.Node) string {
 			s += fmt.Sprintf(" for %s;", Seconds(time.Duration(e.Expiry-now)*time.Millisecond))
 		}
 	}
-	if k := n.Model.Redlock.Value(now); k == "rival" {
+	if k := n.Data(0).Redlock.Value(now); k == "rival" {
 		s += " the rival's key;"
 	}
-	if r := n.Model.Recorded(); r.Version != (protocol.Version{}) {
+	if r := n.Data(0).Recorded(); r.Version != (protocol.Version{}) {
 		s += " record " + storedName(r) + ";"
 	}
-	if limit, at := n.Model.Limit(); at > 0 {
+	if limit, at := n.Data(0).Limit(); at > 0 {
 		s += fmt.Sprintf(" %d permits;", limit)
 	}
 	if k := len(n.Names); k > 0 {
@@ -77,7 +77,7 @@ func (c *cast) kept(n *world.Node) string {
 			s += " set recorded;"
 		}
 	}
-	return s + " fence " + world.TicketName(n.Model.Fence())
+	return s + " fence " + world.TicketName(n.Data(0).Fence())
 }
 
 // name is the label of the claim with that id.

@@ -310,7 +310,7 @@ func (f *faults) stop() {
 	w.ForgetSteps()
 	for _, n := range w.Nodes {
 		n.Clock.SetRight()
-		if n.Model.Forged(n.Millis()) { // its operator learns of it and empties it
+		if n.Data(0).Forged(n.Millis()) { // its operator learns of it and empties it
 			n.Forget()
 		}
 		n.Slow = 1

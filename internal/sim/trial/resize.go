@@ -26,11 +26,11 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 	p.At++
 	p.limit, p.since = limit, w.Now
 	for _, n := range nodes {
-		n.Model.Resize(limit, p.At)
+		n.Data(0).Resize(limit, p.At)
 		// As the client does that has resized: some request, for the nodes to
 		// look again.
 		n.BeginIncarnation()
-		_, outs := n.Model.Handle(n.Millis(), protocol.Terms{Capacity: w.Capacity, Counting: true},
+		_, outs := n.Data(0).Handle(n.Millis(), protocol.Terms{Capacity: w.Capacity, Counting: true},
 			"", protocol.Request{Op: protocol.OpBeat})
 		for _, o := range outs {
 			n.Push(o)
@@ -42,7 +42,7 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 func (p *number) inForce(w *Schedule) {
 	limits := map[protocol.Ticket]uint32{}
 	for _, n := range w.Nodes {
-		if limit, at := n.Model.Limit(); at > p.At && w.Decisions.Number(n) >= 0 {
+		if limit, at := n.Data(0).Limit(); at > p.At && w.Decisions.Number(n) >= 0 {
 			if limits[at] |= 1 << w.Decisions.Number(n); w.Decisions.Sets().Met(limits[at]) {
 				p.limit, p.At, p.since = limit, at, w.Now
 			}

@@ -76,10 +76,10 @@ func (n *Node) Delay() time.Duration {
 
 // Data is what the node keeps of a name, counted from 0. The first one is that
 // of the record, of the number of permits and of other Redlock clients, too.
-func (n *Node) Data(lock int) *model.Node { return n.Model.Name(LockNames[lock]) }
+func (n *Node) Data(lock int) *model.Name { return n.Model.Name(LockNames[lock]) }
 
 // Data is what the node keeps of the name that the participant claims.
-func (t *Participant) Data(n *Node) *model.Node {
+func (t *Participant) Data(n *Node) *model.Name {
 	if t.Register != nil {
 		return n.Model.Name(t.Register.Name)
 	}
@@ -104,7 +104,7 @@ func (n *Node) handle(m *Message, late bool) protocol.Answer {
 	if m.Req.Op == protocol.OpJoin || m.Req.Op == protocol.OpSettle {
 		n.Sent++
 	}
-	data := n.Model
+	data := n.Data(0)
 	if m.att != nil {
 		data = m.att.Part.Data(n)
 	}
@@ -236,7 +236,7 @@ func Addresses(nodes []*Node) (addrs []string) {
 
 // WouldPush: another claim's request is all it takes for f to be first here.
 func (n *Node) WouldPush(f *Participant) bool {
-	for i, c := range n.Model.Claims(n.Millis()) {
+	for i, c := range n.Data(0).Claims(n.Millis()) {
 		if i == 0 && f.Att != nil {
 			return c.ID == f.Att.Claim.State.ID && !c.Voted
 		}

@@ -151,7 +151,7 @@ const perPortion = 7
 // list lists a portion of the names that the node has something of.
 func (n *Node) list(cursor string) (names []string, next string) {
 	all := slices.Sorted(maps.Keys(n.Names))
-	if n.Model.HasRegister() {
+	if n.Data(0).HasRegister() {
 		all = append(all, recordName)
 	}
 	for _, name := range slices.Sorted(n.Model.Names()) {
@@ -159,7 +159,7 @@ func (n *Node) list(cursor string) (names []string, next string) {
 			all = append(all, name)
 		}
 	}
-	if limit, _ := n.Model.Limit(); limit > 0 {
+	if limit, _ := n.Data(0).Limit(); limit > 0 {
 		all = append(all, numberName)
 	}
 	from, err := strconv.Atoi(cursor)
@@ -228,7 +228,7 @@ func (m *mender) attested(n *Node) bool {
 func (m *mender) bringNumber(n *Node) {
 	for _, o := range m.p.World.Nodes {
 		if o != n && m.p.reaches(o) {
-			n.Model.Resize(o.Model.Limit())
+			n.Data(0).Resize(o.Data(0).Limit())
 		}
 	}
 }

@@ -70,14 +70,14 @@ func (n *Node) Refuses(all, forNow bool) {
 // free.
 func (n *Node) SetPlain(value string, lease time.Duration) bool {
 	n.World.Tape.Note("key %d %v as %s", n.Index+1, lease, strings.ReplaceAll(value, " ", "-"))
-	return n.Model.Redlock.Set(n.Millis(), value, lease)
+	return n.Data(0).Redlock.Set(n.Millis(), value, lease)
 }
 
 // DelPlain deletes the redlock key if it has that value, or any if that is
 // empty.
 func (n *Node) DelPlain(value string) {
 	n.World.Tape.Note("unkey %d %s", n.Index+1, strings.ReplaceAll(value, " ", "-"))
-	n.Model.Redlock.Delete(n.Millis(), value)
+	n.Data(0).Redlock.Delete(n.Millis(), value)
 }
 
 // Revert is a restart from the disk: the newest writes are gone, and the marker
