@@ -55,16 +55,16 @@ func (w *memberReports) question() {
 }
 
 // remind goes on with nodes that wait for what members say, because a member has
-// become ready. A blank server whose members were not asked yet is judged again,
-// once a majority confirms the set. For a blank server whose members were asked, and
-// for one that shows a later configuration, all members are asked again.
+// become ready. A blank server that was met before a majority confirmed the set is
+// judged again, once a majority does. For a blank server whose members were asked,
+// and for one that shows a later configuration, all members are asked again.
 func (w *memberReports) remind() {
 	asks := false
 	for _, member := range w.config.Members {
 		n := &w.members[member.Number]
 		switch {
 		case !n.up:
-		case (n.fault == SetLost || n.fault == SetBetween) && w.byNumber[member.Number].since == 0:
+		case n.fault == SetBetween || n.fault == SetLost && w.byNumber[member.Number].since == 0:
 			if w.confirmedByMajority(-1) {
 				w.Again(member.Number)
 			}

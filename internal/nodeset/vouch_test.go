@@ -102,6 +102,28 @@ func TestABlankServerThatWasMetFirst(t *testing.T) {
 	}
 }
 
+// So does one whose members were asked before, if all connections ended before
+// they had answered. While the set is being changed, a blank server is between
+// two configurations until enough members are met.
+func TestABlankServerThatWasMetFirstAgain(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, abc...)
+	learning, _, _ := replaced(set)
+	for _, c := range []*nodeset.Configuration{set, learning} {
+		p := newWorld().serve(c, abc...).start(abc...).settle(t)
+		p.w.lose("C")
+		p.drop(2)
+		p.connect(2)
+		for i := range 4 {
+			p.drop(i)
+		}
+		p.asks = nil
+		p.connect(2)
+		p.settle(t)
+		assert.Contains(t, p.votes(), "C", "%s", c.Stage)
+	}
+}
+
 // Between a word and a place the server may have changed.
 func TestAWordThatIsOver(t *testing.T) {
 	t.Parallel()
