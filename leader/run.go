@@ -148,7 +148,7 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 	var all sync.WaitGroup
 	var panicked any
 	if f != nil {
-		all.Go(func() {
+		call := func(l Leader) {
 			defer func() {
 				// A panic of this goroutine would end the process at once, the
 				// leadership still held. So it ends Run first, and then is
@@ -157,11 +157,16 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 					cancel(errors.New("OnNewLeader panicked"))
 				}
 			}()
+			f(l)
+		}
+		all.Go(func() {
 			var last uint64
 			for l, err := range e.Observe(ctx) {
 				if err == nil && l.Term != last {
 					last = l.Term
-					f(l)
+					var one sync.WaitGroup
+					one.Go(func() { call(l) }) // f may call runtime.Goexit
+					one.Wait()
 				}
 			}
 		})

@@ -151,8 +151,9 @@ func within[T any](ctx context.Context, f func() (T, error), tooLate func(T)) (T
 	}
 	done := make(chan result, 1)
 	go func() {
-		v, err := f()
-		done <- result{v, err}
+		r := result{err: errExited}
+		defer func() { done <- r }() // also when f calls runtime.Goexit
+		r.v, r.err = f()
 	}()
 	select {
 	case r := <-done:

@@ -1,7 +1,10 @@
 package transport_test
 
 import (
+	"cmp"
 	"context"
+	"net"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -93,6 +96,31 @@ func TestCredentialsChange(t *testing.T) {
 	assert.Equal(t, "two", whoami())
 	require.NoError(t, shut(l))
 	assert.Empty(t, p.listeners)
+}
+
+// A Dialer or a provider of credentials that ends its goroutine has failed, and
+// no goroutine waits for it.
+func TestGoroutineThatIsEnded(t *testing.T) {
+	t.Parallel()
+	node := redistest.Start(t, 1).Node(0)
+	for name, o := range map[string]*redis.Options{
+		"Dialer": {Dialer: func(context.Context, string, string) (net.Conn, error) {
+			runtime.Goexit()
+			return nil, nil
+		}},
+		"provider": {CredentialsProvider: func() (user, password string) {
+			runtime.Goexit()
+			return "", ""
+		}},
+	} {
+		o.Addr = node.Addr()
+		client := redis.NewClient(o)
+		t.Cleanup(func() { client.Close() })
+		var first error
+		l := open(t, client, transport.Config{Down: func(err error) { first = cmp.Or(first, err) }})
+		require.NoError(t, shut(l))
+		assert.ErrorContains(t, first, "called runtime.Goexit", name)
+	}
 }
 
 // A password that changes on the server is asked for at the next connection.

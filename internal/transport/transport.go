@@ -238,6 +238,7 @@ var (
 		"mixes up connections")
 	errMisplaced   = errors.New("an answer to a different command: a proxy may send answers out of order")
 	errMoved       = errors.New("there is a new master")
+	errExited      = errors.New("the client's provider of credentials, or its Dialer, called runtime.Goexit")
 	errConnecting  = errors.New("still connecting")
 	errExpired     = errors.New("not delivered in time")
 	errAOFNotReady = errors.New("was a replica and is not writing to its append-only file yet")
