@@ -137,8 +137,7 @@ func (i *registerCall) outcome() lease.Outcome {
 
 // failure returns err with the state of every node that was asked. Called with
 // i.mu held. An answer without an error counts as a vote, for the error text
-// only. A node that was not asked yet is not named, because a repair asks its
-// target first.
+// only. A node that has not been asked yet is not named.
 func (i *registerCall) failure(err error) *fault.Failure {
 	f := &fault.Failure{Err: err, Needed: i.op.Sets.Need()}
 	for n, err := range i.errs {

@@ -16,12 +16,12 @@ import (
 
 // attestingQuorum reports whether the nodes that have answered can attest that
 // there is nothing newer: q nodes that are caught up, or all nodes, since then
-// no other node is left to ask.
-func (q *RegisterOp) attestingQuorum(counts func(*registerPeer) bool) bool {
+// no other node is left to ask. Whether they have promised does not matter.
+func (q *RegisterOp) attestingQuorum() bool {
 	caughtUp, all := uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
-		if !p.answered || !counts(p) ||
+		if !p.answered ||
 			p.entry.Forged { //mutant:RuleForged
 			continue
 		}
@@ -59,8 +59,7 @@ func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed u
 // promised: docs/internals/protocol.md, The record. For example, an open with
 // nodes A, B and C, of which B is not caught up:
 //
-//	A and B promise. That is a majority, so evidence is collected from now on.
-//	A's promise counts as evidence, but B cannot attest. So C is asked.
+//	A and B promise. That is a majority, but only A can attest.
 //	C does not vote for the claim, but is caught up: A and C attest. Settled.
 func (q *RegisterOp) judgeWrite(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
@@ -80,23 +79,8 @@ func (q *RegisterOp) judgeWrite(now protocol.Time) {
 	switch {
 	case q.Sets.Blocked(superseded) || q.stuckTooLong(now, q.stuck(superseded, missing)):
 		q.outcome = Superseded
-	case !q.Sets.Met(taken):
-		// Evidence must be from after a majority took the open: a put of an
-		// earlier run may still reach a majority until then. That majority may
-		// be gone, if one of its nodes lost its data, and then a later majority
-		// needs new evidence.
-		q.evidenceFrom = 0
-	case q.Op == protocol.OpPut:
+	case q.Sets.Met(taken) && (q.Op == protocol.OpPut || q.attestingQuorum()):
 		q.outcome = Settled
-	default:
-		q.askAllSince(now, func(p *registerPeer) bool { return p.taken })
-		counts := func(p *registerPeer) bool {
-			return p.taken ||
-				q.answeredSince(p) //mutant:RuleOthers
-		}
-		if q.attestingQuorum(counts) {
-			q.outcome = Settled
-		}
 	}
 }
 
@@ -139,49 +123,11 @@ func (q *RegisterOp) stuckTooLong(now protocol.Time, stuck bool) bool {
 	return now >= q.stuckSince.Add(q.MaxPause)
 }
 
-// askAllSince schedules a request to every node that has not answered since
-// evidenceFrom, which is set to now if it was not set before. Nodes for which
-// except returns true are not asked.
-func (q *RegisterOp) askAllSince(now protocol.Time, except func(*registerPeer) bool) {
-	first := q.evidenceFrom == 0
-	if first {
-		q.evidenceFrom = now
-	}
-	for i := range q.peers {
-		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) && !q.answeredSince(p) &&
-			!except(p) {
-			p.askAt = now
-		}
-	}
-}
-
-// answeredSince reports whether the node's newest answer is to a request sent at
-// evidenceFrom or later. Equality counts: askAllSince sends at evidenceFrom. It is
-// called only while evidenceFrom is set.
-func (q *RegisterOp) answeredSince(p *registerPeer) bool {
-	return p.answered &&
-		p.answerSent >= q.evidenceFrom //mutant:RuleAfter
-}
-
 // judgeRead decides what is recorded. A value known only to a minority is
 // written to a majority before a caller gets it, unless a later run may have
-// begun: rule 3 of the record. A node is repaired with answers that the others
-// give after its guard time is over, because earlier answers may be too old.
+// begun: rule 3 of the record.
 func (q *RegisterOp) judgeRead(now protocol.Time) {
-	if q.Repair != 0 {
-		repaired := &q.peers[q.Repair-1]
-		if !repaired.answered {
-			q.evidenceFrom = 0
-			return
-		}
-		q.askAllSince(now, func(p *registerPeer) bool { return p == repaired })
-		if !q.attestingQuorum(func(p *registerPeer) bool { return p == repaired || q.answeredSince(p) }) {
-			return
-		}
-	} else if !q.attestingQuorum(func(*registerPeer) bool { return true }) {
-		return
-	}
-	if q.All && !q.answered() {
+	if !q.attestingQuorum() || q.Repair != 0 && !q.peers[q.Repair-1].answered || q.All && !q.answered() {
 		return
 	}
 	have, silent := uint32(0), uint32(0)

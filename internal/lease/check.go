@@ -57,7 +57,7 @@ func (q *RegisterOp) check(now protocol.Time, sent int) {
 		p := &q.peers[i]
 		if p.answered {
 			answered |= 1 << i
-			invariant.Check(now < p.answerSent.Add(q.Fresh), "an answer counts for less than a guard time")
+			invariant.Check(now < p.answerSent.Add(q.Fresh), "an answer counts for less than half of a guard time")
 		}
 		if p.taken {
 			taken |= 1 << i

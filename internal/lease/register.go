@@ -34,8 +34,7 @@ type RegisterOp struct {
 	Op    protocol.Op // OpRead, OpOpen or OpPut
 	First bool        // OpPut: of a run that was not opened, so no node has promised to take it
 	Over  bool        // OpPut: its claim has been lost, so no node will vote for it any more
-	// How long an answer counts. A node that loses its data takes longer than
-	// this to be caught up again.
+	// How long an answer counts: half of a guard time. See protocol.Group.Fresh.
 	Fresh       time.Duration
 	Stored      protocol.Stored
 	Nodes       int
@@ -66,10 +65,7 @@ type RegisterOp struct {
 	// An open or a first put: since when it has been stuck; 0: it is not. Set by
 	// stuckTooLong.
 	stuckSince protocol.Time
-	// Only answers to requests sent from this time on count as evidence that
-	// nothing newer is recorded; 0: not set. See judgeWrite and judgeRead.
-	evidenceFrom protocol.Time
-	peers        []registerPeer
+	peers      []registerPeer
 }
 
 // registerPeer is what an operation knows about one node.

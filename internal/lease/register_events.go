@@ -46,18 +46,14 @@ func (q *RegisterOp) Reply(now protocol.Time, r protocol.Request, a protocol.Ans
 	q.Answer(now, r, a)
 }
 
-// Start asks all nodes. If a node is to be repaired, only that node is asked at
-// first, and the others when it has answered: what they know after its guard
-// time is over is what counts.
+// Start asks all nodes.
 func (q *RegisterOp) Start(now protocol.Time) {
 	if q.Sets == (protocol.Quorums{}) {
 		q.Sets = protocol.Majority(q.Nodes)
 	}
 	q.peers = make([]registerPeer, q.Nodes)
 	for i := range q.peers {
-		if q.Repair == 0 || i == q.Repair-1 { //mutant:RuleAfter=true
-			q.ask(now, i)
-		}
+		q.ask(now, i)
 	}
 }
 
@@ -193,7 +189,7 @@ func (q *RegisterOp) Regroup(now protocol.Time, g protocol.Group) {
 	q.forgetReassigned(now, g.Reassigned)
 	for i := range q.peers {
 		p := &q.peers[i]
-		if q.outcome == Asking && q.Repair == 0 && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
+		if q.outcome == Asking && !p.answered && p.pendingSince == 0 && p.askAt == 0 {
 			p.askAt = now
 		}
 	}

@@ -87,9 +87,6 @@ func (c *Client) StartRegisterOp(
 	g := c.group.Load()
 	q.Sets, q.Absent = g.Of(q.Succession)
 	q.Nodes, q.NodeTimeout, q.MaxPause = g.Nodes, c.fanout.QuorumTimeout(q.Sets, 0, timeout, ttl), ttl/3
-	// A node that loses its data is not caught up before its guard time is
-	// over. So a node that answered less than a guard time ago still has what
-	// it reported then, or it reports that it is recovering.
 	q.Fresh = g.Fresh()
 	if g.Past(q.Succession, name) {
 		q.Supersede()

@@ -28,13 +28,21 @@ type Group struct {
 }
 
 // Fresh returns how long an answer about a record counts, from when its request was
-// sent. A node that loses its data is not caught up before its guard time is over.
-// While the guard time is being changed, the shorter one counts, which Window
-// has. Fresh is 2% less, because our clock and the node's may run at different
-// speeds.
+// sent: half of the guard time. While the guard time is being changed, the shorter
+// one counts, which Window has. For example, node C promises a run to client F and
+// loses its data, and reader H counts an old answer of B:
+//
+//	F's run begins less than Fresh after it asked C, so within half of C's guard
+//	time. By then B has promised it, too.
+//	C answers again when its guard time is over. What H asked B less than Fresh
+//	before that was asked after F's run had begun, so B has told H of it.
+//
+// The two Fresh together are 2% less than a guard time, because clients' clocks and
+// the node's may run at different speeds.
 func (g *Group) Fresh() time.Duration {
 	guard := time.Duration(g.Window) * time.Millisecond
-	return guard - guard/50
+	guard -= guard / 50
+	return guard / 2 //mutant:RuleFreshHalf=guard
 }
 
 // Of returns the quorums and the unasked nodes for a claim or an operation.

@@ -84,7 +84,6 @@ var mutants = []row{
 	{"a minority's record is spread against a later run", without("RuleLater"), belated, 100, "record"},
 	{"a minority's record is returned", without("RuleRepair"), belated, 100, "record"},
 	{"a minority's record is not adopted", without("RuleAdopt"), runFindsMinority, 2000, "record"},
-	{"a run wants to know by its own votes alone", without("RuleOthers"), openWaitsForRepair, 100, "stuck"},
 	{"a node is marked though it lacks a name", without("RuleRepairEvery"), rolling, 100, "record"},
 	{"no reader decides", without("RuleRepairDecide"), rolling, 100, "stuck"},
 	{"a repair that failed is not tried again", without("RuleRepairRetry"), rolling, 100, "stuck"},

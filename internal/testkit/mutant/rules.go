@@ -51,6 +51,8 @@ var claims = []Rule{
 	{"RuleAttest", "a node that lost its data cannot attest that nothing is recorded: a thing is done twice"},
 	{"RuleFresh", "an answer counts for less than a guard time: the node may have forgotten since what it " +
 		"took, and be caught up again"},
+	{"RuleFreshHalf", "and for less than half of one: a reader combines what a node told it before a run began " +
+		"with what a node tells that has forgotten that run"},
 	{"RuleLateTake",
 		"what a node that is not caught up takes after the claim is lost does not count: a settle " +
 			"that arrived late has brought it the claim, and it has forgotten a later run"},
@@ -63,11 +65,6 @@ var claims = []Rule{
 	{"RuleOutlast",
 		"a holder counts what a node told it before it lost its data, until that lease ends: it is " +
 			"lost for nothing"},
-	{"RuleOthers", "an open also counts nodes that are caught up and do not vote for its claim: it and the " +
-		"repair of a node wait for each other"},
-	{"RuleAfter",
-		"and asks them once it has q promises; a node is repaired by what others tell when its guard " +
-			"time is over: what was recorded in between is not found"},
 	{"RuleEveryList",
 		"a node is repaired with the names of all nodes that may be the only one to know one: it " +
 			"attests that nothing is recorded, which is"},
