@@ -61,3 +61,29 @@ func TestAHoldThatEndsAsTheSetShrinks(t *testing.T) {
 	require.NoError(t, idle.LockContext(deadline(t)))
 	idle.Unlock()
 }
+
+// A client is without a quorum while a node of its list, which had left the
+// set, becomes a member again. The client asks that node again and again, and so
+// follows the set.
+func TestANodeOfTheListThatReturnsToTheSet(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	timing := e2e.Timing(leaseUnderLoad)
+	operator := e2e.OpenAt(t, c.URLs()[:3], timing)
+	recorded(t, operator)
+	require.NoError(t, members.Replace(deadline(t), operator, c.Node(2).Addr(), c.Node(3).Addr()))
+
+	proxies, urls := e2e.Proxies(t, c.URLs()[:3], proxy.Fault{})
+	m := mutex.New(e2e.OpenAt(t, urls, timing), "m")
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+	before := proxies[2].Sent()
+	proxies[0].Hold()
+	proxies[0].Reset()
+	require.NoError(t, c.Node(3).Kill())
+	require.True(t, e2e.Eventually(func() bool { return proxies[2].Sent() > before }), "it asks its list")
+
+	require.NoError(t, members.Replace(deadline(t), operator, c.Node(3).Addr(), c.Node(2).Addr()))
+	require.NoError(t, m.LockContext(deadline(t)))
+	m.Unlock()
+}

@@ -66,8 +66,11 @@ func (h *handshake) meet(run string) (cmds []transport.Command, done bool, err e
 		h.judgeAgain()
 		return cmds, true, nil
 	case nodeset.SetRetired:
+		// A client without a quorum asks the nodes of its list, and this one may become
+		// a member again. If the client has a quorum, the connection ends.
 		if n.Seed() {
-			return cmds, true, nil // the node is not needed, so its connection ends
+			h.judgeAgain()
+			return cmds, true, nil
 		}
 	}
 	return nil, true, ps.Members.VerdictError(v)
