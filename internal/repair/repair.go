@@ -156,8 +156,8 @@ func (r *Repair) Up(now protocol.Time, node int) {
 
 // RetryNow starts the next attempt of each paused node at once. A node that it
 // needs may have connected, or a change of the set may have shortened its guard
-// time. An attempt under way goes on. If it ends because the guard time is still
-// running, it has asked before the change, so the next one follows at once.
+// time. An attempt under way goes on. If it fails, it has asked before the change,
+// so the next one follows at once.
 func (r *Repair) RetryNow(now protocol.Time) {
 	for i := range r.nodes {
 		switch n := &r.nodes[i]; n.stage {
@@ -249,13 +249,14 @@ func (r *Repair) pauseAfter(now protocol.Time, a *Attempt) (report *Report) {
 	switch {
 	case a.over.Load(): // the connection that has begun meanwhile begins with a look
 		wait = 0
-	case wait > 0 && n.hurried:
-		wait, n.pause = 0, r.first()
 	case wait > 0:
 		n.attempts, n.pause = 1, r.NodeTimeout
 	case a.err != errLater:
 		// A client that lacks a right leaves the node to others.
 		report = &Report{Err: a.err, Warn: n.attempts == quietAttempts && !a.permanent}
+	}
+	if n.hurried {
+		wait, n.pause = 0, r.first()
 	}
 	n.stage = repairIdle
 	n.stage = repairPaused //mutant:RuleRepairRetry

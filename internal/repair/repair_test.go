@@ -226,6 +226,24 @@ func TestRepairBacksOff(t *testing.T) {
 	n.wants(2)
 }
 
+// A node connects during an attempt that fails for want of it. The next attempt
+// does not wait for a pause that earlier failures have made long.
+func TestRepairThatFailsWhileANodeConnects(t *testing.T) {
+	n := newNodes(t)
+	down := func(int) (Marker, error) { return Marker{}, errors.New("down") }
+	n.look = down
+	for range 2 * quietAttempts {
+		n.attempt()
+		n.next()
+	}
+	n.look = func(int) (Marker, error) {
+		n.r.RetryNow(n.now)
+		return down(0)
+	}
+	n.attempt()
+	require.LessOrEqual(t, n.r.Wake().Sub(n.now), n.r.first())
+}
+
 // Nothing follows a connection's end until the next one, and the turn is given
 // up.
 func TestRepairEndsWithTheConnection(t *testing.T) {
