@@ -52,11 +52,15 @@ func (b *backoff) failed(err error) {
 
 // lasted records how long a broken connection was up. If it had answered a
 // command, the next pause is no longer than that, so a node whose connections
-// keep being reset is still up half of the time.
-func (b *backoff) lasted(d time.Duration, served bool) {
-	if d > maxBackoff {
+// keep being reset is still up half of the time. If Reconnect ended it, the next
+// pause is the shortest one: the owner says how often it wants another connection.
+func (b *backoff) lasted(d time.Duration, served, replaced bool) {
+	switch {
+	case d > maxBackoff:
 		*b = backoff{}
-	} else if served {
+	case replaced:
+		b.next = 0
+	case served:
 		b.next = min(b.next, d)
 	}
 }

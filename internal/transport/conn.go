@@ -50,6 +50,7 @@ type conn struct {
 	bytes      int       // encoded size of the unanswered commands
 	cause      error     // why the connection is dead
 	reading    reading
+	replaced   bool // ended by Reconnect
 	served     bool // a command other than the transport's own has been answered
 
 	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: never

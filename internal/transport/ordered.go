@@ -71,9 +71,7 @@ func (l *Ordered) Reconnect(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.cur != nil {
-		// The node has not refused the connection, so the next pause is the
-		// same as after a connection that was used.
-		l.cur.served = true
+		l.cur.replaced = true
 		l.fail(l.cur, cause)
 	}
 }

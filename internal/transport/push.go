@@ -134,7 +134,7 @@ func (l *Ordered) listen(ctx context.Context) {
 			// A push connection answers no commands. If it stayed up for a
 			// while, it counts as served.
 			up := l.now() - began
-			pause.lasted(up, up >= minBackoff)
+			pause.lasted(up, up >= minBackoff, false)
 		} else {
 			pause.failed(err)
 		}

@@ -100,7 +100,7 @@ func (l *Ordered) run() {
 				l.pushes.end(l, c.cause)
 			}
 			if !misbehaves(c.cause) {
-				pause.lasted(l.now()-began, c.served)
+				pause.lasted(l.now()-began, c.served, c.replaced)
 			}
 		} else {
 			pause.failed(err)
