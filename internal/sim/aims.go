@@ -188,24 +188,3 @@ var cutoff = generator{
 		w.Then(w.Around(w.TTL), func() { victim.Parts[0].Release() })
 	},
 }
-
-// permits: a semaphore whose clients each cannot reach one of the nodes.
-var permits = generator{
-	name: "permits",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 3+r.IntN(3))
-		s.Counting = true
-		s.Capacity, s.Weights = 2, []uint64{1}
-		if r.IntN(2) == 0 {
-			s.Capacity, s.Weights = 3, []uint64{1, 2}
-		}
-		s.Hold, s.Think = s.TTL/4, s.TTL/20
-		s.Length = s.TTL * 4
-	},
-	plan: func(w *trial.Schedule) {
-		for _, p := range w.Procs {
-			p.Cut(w.Nodes[w.RNG.IntN(len(w.Nodes))])
-		}
-		w.AllLoop()
-	},
-}

@@ -37,48 +37,6 @@ var unplugged = generator{
 	},
 }
 
-// patchy: more claims ask for permits than a node lists, and there is room for
-// all of them. They come to the nodes in three orders: each process reaches two
-// nodes first, and the last one all of them. So the lists of its claims begin
-// after other claims at each node, and one node has too many for a list. All are
-// admitted.
-var patchy = generator{
-	name: "patchy",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 4)
-		s.Parts, s.Portion = 6, 1 // a list of eight claims
-		s.Counting, s.Weights, s.Late = true, []uint64{1}, 0
-		s.ShortHold = false
-		s.TTL = 8 * time.Second
-		s.Delay, s.Tail, s.LatePush = min(s.Delay, s.TTL/10000), 0, 0
-		s.Jitter = s.Delay * time.Duration(1+r.IntN(4))
-		s.Skew = s.TTL / 2
-		s.Guard = 2*s.TTL + 2*s.Skew
-		s.Capacity = uint64(14 + r.IntN(2)) // two, two, six and four claims
-		s.Length = 2 * s.TTL
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		for i, few := range []int{2, 2, 6, 4} {
-			p := w.Procs[i]
-			p.Off = time.Duration(i) * w.Skew / 8
-			p.Adjust()
-			p.Parts = p.Parts[:few]
-			if i < 3 {
-				p.To(ns[i]).Cut(world.Requests)
-			}
-			for _, t := range p.Parts {
-				w.Then(w.Delay/8, func() { t.Acquire(false) })
-			}
-			w.Then(4*w.Delay+2*w.Jitter, func() {})
-		}
-		for i, p := range w.Procs[:3] {
-			w.Then(0, func() { p.Mend(ns[i]) })
-		}
-		w.Checks.ExpectAll(w.TTL / 2)
-	},
-}
-
 // flood: a process wants far more holds at one moment than its nodes can renew.
 // It keeps those that it gets. The others wait at the process, some give up,
 // and the rest gets holds as those end.

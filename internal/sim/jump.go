@@ -50,35 +50,6 @@ var doubt = generator{
 	},
 }
 
-// midsleep: a client sleeps while a node has two of its requests, one sent long
-// before the sleep and one just before. The node answers in the middle of the
-// sleep: the second answer shows a part of it, and the first one excludes
-// little. Its next answer is slow, and the one after that shows the rest.
-var midsleep = generator{
-	name: "midsleep",
-	set: func(r *rand.Rand, s *course.Setting) {
-		plain(r, s, 1)
-		s.Delay, s.Jitter, s.Tail = s.NodeTimeout/100, s.NodeTimeout/100, 0
-		s.Length = 4*s.TTL + s.Guard
-	},
-	plan: func(w *trial.Schedule) {
-		ns := w.Shuffled()
-		p := w.Procs[0]
-		l := p.To(ns[0])
-		d := w.TTL/8 + w.Around(w.TTL/8)
-		w.Then(w.TTL/2+w.Around(w.TTL/4), func() {
-			l.Cut(world.Requests)
-			l.AskTime()
-		})
-		w.Then(d, l.AskTime)
-		w.Then(w.Around(w.Delay), func() { p.Sleep(d, false) })
-		w.Then(d/2+time.Duration(w.RNG.Int64N(int64(d/4))), func() { l.Heal(false) })
-		w.Then(d/8, func() { l.Cut(world.Answers) })
-		w.Then(d+w.NodeTimeout, func() { l.Heal(false) })
-		w.Then(w.NodeTimeout, l.AskTime)
-	},
-}
-
 // nudge: the clock of one of a holder's two nodes jumps by less than can be
 // noticed, and all clocks differ as much as they may: the holder's is slow.
 var nudge = generator{

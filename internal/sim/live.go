@@ -190,17 +190,3 @@ var rush = generator{
 		}
 	},
 }
-
-// readers: nothing fails, and many wait for one. Each node deals with one claim
-// at a time.
-var readers = generator{
-	name: "readers",
-	set: func(r *rand.Rand, s *course.Setting) {
-		calm.set(r, s)
-		s.Portion, s.Procs, s.Parts = 1, 4, 2
-		s.Capacity, s.Weights, s.Counting = 1<<30, []uint64{1, 1, 1, 1 << 30}, false
-		s.TryEvery, s.CancelEvery = 0, 0
-		s.Hold, s.Think = s.TTL/10, s.TTL/20
-	},
-	plan: (*trial.Schedule).AllLoop,
-}

@@ -134,16 +134,6 @@ func (c *checks) ExpectHeld(t *world.Participant, why string) {
 	}
 }
 
-// ExpectAll has each participant hold by then, and release.
-func (c *checks) ExpectAll(by time.Duration) {
-	c.w.Then(by, func() {
-		for t := range c.w.Participants() {
-			c.ExpectHeld(t, "there is a permit for each")
-			t.Release()
-		}
-	})
-}
-
 // ExpectRead has a process read; with well that succeeds although one node of
 // three is not. A read that meets a run which is just recording is
 // inconclusive, and is repeated.
