@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -207,4 +208,32 @@ func TestRestartedServerWithAFullDisk(t *testing.T) {
 		assert.Equal(t, 2, report.Ready)
 		assert.ErrorContains(t, report.Nodes[0].Err, words)
 	}, e2e.Patience, 10*time.Millisecond)
+}
+
+// A blank server whose disk is full cannot record its set. A call that waits for
+// it, and Check, give the server's own words with a remedy, and do not say that
+// the server records its set on its own.
+func TestBlankServerWithAFullDisk(t *testing.T) {
+	t.Parallel()
+	r := waysToRefuse["a full disk"]
+	c := redistest.Start(t, 1)
+	r.begin(t, c.Node(0))
+	q := e2e.OpenAt(t, c.URLs())
+	says := func(t *assert.CollectT) {
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, check := q.Check(context.Background())
+		for _, err := range []error{mutex.New(q, "m").LockContext(ctx), check} {
+			require.ErrorIs(t, err, quorate.ErrNoQuorum)
+			assert.ErrorContains(t, err, r.says)
+			assert.ErrorContains(t, err, r.remedy)
+			assert.NotContains(t, err.Error(), "on their own")
+		}
+	}
+	require.EventuallyWithT(t, says, e2e.Patience, 10*time.Millisecond)
+	r.end(t, c.Node(0))
+	require.True(t, e2e.Eventually(func() bool {
+		_, err := q.Check(context.Background())
+		return err == nil || !strings.Contains(err.Error(), r.says)
+	}))
 }

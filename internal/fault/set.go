@@ -6,6 +6,7 @@ package fault
 // Invariant: a *MemberError with Final set does not clear by itself.
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -86,6 +87,18 @@ var (
 	ErrOtherSet   = &MemberError{Why: "may belong to another set; the client is asking it"}
 	ErrRejudged   = errors.New("reconnecting to verify membership")
 )
+
+// SetRefusedError is the error of a node without a vote that was asked to record
+// its set, and refused to. Verdict is why it has no vote, and Err is the server's
+// error.
+type SetRefusedError struct{ Verdict, Err error }
+
+func (e *SetRefusedError) Error() string {
+	return "has recorded no set of nodes, and refused to: " + e.Err.Error() + ": " +
+		cmp.Or(WriteRemedy(e.Err), "look at its log")
+}
+
+func (e *SetRefusedError) Unwrap() []error { return []error{e.Verdict, e.Err} }
 
 // TTLError is the error for a TTL that the set's guard time does not cover. The
 // set was recorded with another client's guard time (e2e: TestTTLBeyondTheSet).

@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/internal/process"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/repair"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
 	"github.com/quorate/quorate/internal/transport"
@@ -124,6 +125,8 @@ type Node struct {
 	Writes    writes
 	Jump      atomic.Pointer[Jump] // nil: none
 	Logger    *slog.Logger         // drops lines that repeat another one
+	// Why the node refused the last question of a recording; nil: it did not.
+	setRefused atomic.Pointer[resp.Error]
 
 	placed  chan struct{} // closed when the node is in the list; its connection waits for that
 	Dropped atomic.Bool   // the node is ending or has ended

@@ -73,7 +73,13 @@ func tally(list []*Node, sets protocol.Quorums, err func(n *Node) error) (
 
 // Unfit returns why a node is not connected or has no vote in the set, or nil.
 func (n *Node) Unfit() error {
-	return cmp.Or(n.ps.Members.unlisted(n, n.Err()), n.ps.Members.unfit(n.Index))
+	err := cmp.Or(n.ps.Members.unlisted(n, n.Err()), n.ps.Members.unfit(n.Index))
+	refused := n.setRefused.Load()
+	if refused != nil && (errors.Is(err, fault.ErrSetUnknown) || errors.Is(err, fault.ErrSetLost) ||
+		errors.Is(err, fault.ErrRejudged) && n.ps.Members.Config.Load() == nil) {
+		return &fault.SetRefusedError{Verdict: err, Err: *refused}
+	}
+	return err
 }
 
 // unlisted adds a hint to the error of a node that cannot be reached: this

@@ -242,9 +242,10 @@ func (r *recovering) left(node int) time.Duration {
 
 // Advice returns what the operator can do about nodes that have recorded no
 // set, given the errors of all nodes that do not vote. It is empty if a node
-// has another error, because Bootstrap needs that node too.
+// has another error or refuses to record one, because Bootstrap needs that node
+// too.
 func Advice(need int, nodes []error) string {
-	other := func(err error) bool { return !errors.Is(err, fault.ErrSetUnknown) }
+	other := func(err error) bool { return !errors.Is(err, fault.ErrSetUnknown) || fault.Refused(err) }
 	if need == 0 || len(nodes) < need || slices.ContainsFunc(nodes, other) {
 		return ""
 	}

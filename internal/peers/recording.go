@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/report"
+	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -323,9 +324,13 @@ func (s *recorder) askNode(ctx context.Context, step nodeset.RecordStep) (*nodes
 	defer cancel()
 	run := n.Info().Run()
 	v, err := n.Answer(ctx, s.members.setStep(nil, step, run))
+	if refused, is := errors.AsType[resp.Error](err); is {
+		n.setRefused.Store(&refused)
+	}
 	if err != nil {
 		return nil, err
 	}
+	n.setRefused.Store(nil)
 	has, err := script.DecodeSet(v)
 	if has.Run = run; err != nil {
 		return nil, err
