@@ -5,7 +5,20 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+
+	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 )
+
+// A record that is undecided does not say that there has been no run.
+func TestLastOfAnUndecidedRecord(t *testing.T) {
+	t.Parallel()
+	_, err := decided(core.Record{Undecided: true})
+	assert.ErrorIs(t, err, fault.ErrHeld)
+	last, err := decided(core.Record{})
+	assert.NoError(t, err)
+	assert.Zero(t, last)
+}
 
 // A period that is ahead of the nodes' time by the skew has begun, by more it
 // has not.

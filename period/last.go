@@ -69,9 +69,21 @@ func read(rec core.Record) (Run, error) {
 	return last, nil
 }
 
+// decided is read for a caller that wants to know what the latest run is. While
+// the record is undecided, it may be either of two.
+func decided(rec core.Record) (Run, error) {
+	if rec.Undecided {
+		return Run{}, fmt.Errorf("%w: another process is deciding whether the latest run is recorded; ask again",
+			fault.ErrHeld)
+	}
+	return read(rec)
+}
+
 // Last asks the nodes for the latest run, which may belong to an earlier
 // period. It returns [quorate.ErrNoQuorum] if too few nodes answer before ctx
-// ends. The answer may be out of date by the time it arrives.
+// ends, and [quorate.ErrHeld] while another process, whose run is about to
+// begin, decides whether an interrupted run was recorded. The answer may be out
+// of date by the time it arrives.
 func (p *Period) Last(ctx context.Context) (Run, error) {
 	if err := p.usable(); err != nil {
 		return Run{}, core.WrapError("last", p.spec.Name, err)
@@ -80,6 +92,6 @@ func (p *Period) Last(ctx context.Context) (Run, error) {
 	if err != nil {
 		return Run{}, core.WrapError("last", p.spec.Name, err)
 	}
-	last, err := read(rec)
+	last, err := decided(rec)
 	return last, core.WrapError("last", p.spec.Name, err)
 }
