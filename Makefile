@@ -142,7 +142,7 @@ histories: ## Random histories of a set of nodes
 mutants: ## The library without one of its rules at a time: a test must see it
 	@overlay=$$(go run ./internal/testkit/mutant/overlay); $(GOTEST) -count=1 -tags mutants,search -overlay=$$overlay \
 		-run 'Mutant|TestAimsAreFair|TestShortGuard|TestVotesAlone' -skip TestTracesUnderEachMutant \
-		./internal/sim/... ./semaphore ./internal/core $(ROOMS)
+		./internal/sim/... ./semaphore ./once ./internal/core $(ROOMS)
 
 # The five worlds that take longer than all others together: `make states HUGE=` searches them, too.
 HUGE := ^TestExhaustive$$/^(prompt,_cut_off,_restart|messages_take_any_time,_a_connection_is_lost|prompt,_one_given_up|fast_node,_lease_of_3|prompt,_a_node_has_no_room)$$

@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/script"
 )
 
@@ -167,7 +168,7 @@ func (r *runner) run(ctx context.Context, t *core.Lease, w work) (*completion, e
 	if err != nil {
 		return nil, before(ctx, t, err)
 	}
-	values, err := r.call(inner, w.f)
+	values, err := r.call(inner, t, w.f)
 	if own, ok := err.(*failed); ok {
 		own.lost = t.Lost()
 	}
@@ -177,11 +178,26 @@ func (r *runner) run(ctx context.Context, t *core.Lease, w work) (*completion, e
 	return r.record(ctx, t, values, w.insist)
 }
 
-func (r *runner) call(ctx context.Context, f func(context.Context) ([][]byte, error)) ([][]byte, error) {
+// call calls f. Where nothing is recorded, nodes forget after protocol.Remember
+// that this run has begun. So a run that takes long records that the work is not
+// done yet. The nodes keep that forever: a node that missed it may have what an
+// earlier run recorded.
+func (r *runner) call(ctx context.Context, t *core.Lease,
+	f func(context.Context) ([][]byte, error)) ([][]byte, error) {
 	r.runs.Store(true)
 	defer r.runs.Store(false)
+	long := time.AfterFunc(protocol.Remember/4, func() {
+		_ = r.reg.Erase(ctx, t.Hold(), notDone, 0) //mutant:RuleLongRun
+	})
+	defer long.Stop()
 	return f(ctx)
 }
+
+// The writes of a run, in their order.
+const (
+	notDone = iota
+	isDone
+)
 
 // before translates a failure that happened under the claim, before f was
 // called. The context in use also ends with the claim. Invariant: that does
@@ -226,7 +242,7 @@ func (r *runner) record(ctx context.Context, t *core.Lease, values [][]byte,
 	ctx, end := lasting(ctx, r.q.Rounds(r.set.Settings, 1))
 	defer end()
 	for {
-		err = closed(ctx, r.reg.Put(ctx, t.Hold(), 0, value, r.set.keep))
+		err = closed(ctx, r.reg.Put(ctx, t.Hold(), isDone, value, r.set.keep))
 		if !insist || err == nil || errors.Is(err, fault.ErrLost) || errors.Is(err, fault.ErrClosed) {
 			break
 		}

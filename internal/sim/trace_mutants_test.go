@@ -63,7 +63,8 @@ const traceFiles = "../lease/testdata/traces/*.txt"
 // Those tests show rules by calls of the pure packages, each with a mutant of
 // its own.
 var ruleTests = []string{"../lease/mutants_test.go", "../nodeset/mutants_test.go",
-	"../change/mutants_test.go", "../repair/mutants_test.go", "../process/mutants_test.go"}
+	"../change/mutants_test.go", "../repair/mutants_test.go", "../process/mutants_test.go",
+	"../../once/mutants_test.go"}
 
 // shownElsewhere returns the rules of which these show what goes wrong.
 func shownElsewhere(t *testing.T) map[string]bool {

@@ -53,6 +53,8 @@ var claims = []Rule{
 		"took, and be caught up again"},
 	{"RuleFreshHalf", "and for less than half of one: a reader combines what a node told it before a run began " +
 		"with what a node tells that has forgotten that run"},
+	{"RuleLongRun", "a run of once that takes long records that the work is not done yet: the nodes have forgotten " +
+		"its promise, and readers find what an earlier run recorded"},
 	{"RuleLateTake",
 		"what a node that is not caught up takes after the claim is lost does not count: a settle " +
 			"that arrived late has brought it the claim, and it has forgotten a later run"},
