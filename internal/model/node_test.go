@@ -289,6 +289,47 @@ func TestNamesShareAMarker(t *testing.T) {
 	assert.NotEqual(t, ours[0].ID, others[0].ID)
 }
 
+// A claim writes a record only if it has the vote, or a promise of this
+// incarnation.
+func TestWhoMayWriteARecord(t *testing.T) {
+	b := newBench(t, 1)
+	// write returns what a node with the same data answers that has no rule of
+	// off.
+	write := func(off Rules, op protocol.Op, name byte) protocol.Status {
+		n := b.Clone()
+		n.Off = off
+		other := &bench{Node: n, name: n.Name(""), t: t, now: b.now, cap: 1}
+		return other.do(op, name, 0, version).Status
+	}
+	writes := []protocol.Op{protocol.OpOpen, protocol.OpPut}
+
+	b.join('a', 640)
+	b.join('b', 641)
+	for _, op := range writes {
+		assert.Equal(t, protocol.OK, write(0, op, 'a'))
+		assert.Equal(t, protocol.Missing, write(0, op, 'b'), "%v of a claim that waits", op)
+		assert.Equal(t, protocol.OK, write(Present, op, 'b'))
+	}
+
+	b.do(protocol.OpOpen, 'a', 0, version)
+	b.leave('a')
+	for _, op := range writes {
+		assert.Equal(t, protocol.OK, write(0, op, 'a'), "%v with a promise", op)
+	}
+	b.Mark(b.now, 8)
+	b.now += 100
+	for _, op := range writes {
+		assert.Equal(t, protocol.Missing, write(0, op, 'a'), "%v with a promise of an earlier incarnation", op)
+		assert.Equal(t, protocol.OK, write(PromiseIncarnation, op, 'a'))
+	}
+}
+
+// version is for a request that writes under a claim that joined at the ticket
+// of its residue.
+func version(t *protocol.Terms, r *protocol.Request) {
+	r.Stored = &protocol.Stored{Version: protocol.Version{Ticket: 640 + protocol.Ticket(t.ID[15]), ID: t.ID}}
+}
+
 // Each read of a watcher removes the two oldest watches if they have ended.
 func TestWatchesThatHaveEnded(t *testing.T) {
 	b := newBench(t, 1)
