@@ -179,18 +179,10 @@ var exchangeSpares = generator{
 		onlooker, may := o.f.Proc, false
 		w.Then(w.Around(w.TTL), func() { o.operator.Exchange(w.Operators.Change(o.next, o.old[1:])) })
 		w.Once(o.operator.Follower.At(3), 3*w.Guard, w.TTL, o.operator.Pause)
-		var look func()
-		look = func() {
-			onlooker.Mender.Survey(func(ok bool) {
-				if may = ok; !ok {
-					onlooker.Later(w.NodeTimeout, look)
-				}
-			})
-		}
 		for range 3 {
 			w.Then(w.NodeTimeout, func() {
 				may = false
-				look()
+				onlooker.Mender.UntilSpare(w.NodeTimeout, func() { may = true })
 			})
 			w.Once(func() bool { return may }, w.TTL, w.Around(w.NodeTimeout), func() {
 				up := slices.DeleteFunc(w.Shuffled(), func(n *world.Node) bool { return n.Down })

@@ -33,14 +33,7 @@ var rolling = generator{
 	plan: func(w *trial.Schedule) {
 		e, onlooker := w.Procs[0].Parts[0], w.Procs[3]
 		may := false
-		var look func()
-		look = func() {
-			onlooker.Mender.Survey(func(ok bool) {
-				if may = ok; !ok {
-					onlooker.Later(w.NodeTimeout/4, look)
-				}
-			})
-		}
+		look := func() { onlooker.Mender.UntilSpare(w.NodeTimeout/4, func() { may = true }) }
 		w.Then(w.Delay, func() { e.Acquire(false) })
 		w.Once(world.Holds(e), w.TTL, w.NodeTimeout, func() {
 			w.Procs[1].Parts[0].Acquire(false)

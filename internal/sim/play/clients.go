@@ -62,16 +62,18 @@ func (x *cast) node(s string) (*world.Node, error) {
 	return x.World.Nodes[i-1], nil
 }
 
-// onNodes does something to the nodes that a command names.
-func (x *cast) onNodes(a *args, do func(n *world.Node)) error {
+// nodes reads the nodes that a command names. It returns none if one of the
+// words is wrong.
+func (x *cast) nodes(a *args) (ns []*world.Node) {
 	for _, i := range a.numbers() {
 		n, err := x.node(fmt.Sprint(i))
-		if err != nil {
-			return err
-		}
-		do(n)
+		a.fail(err)
+		ns = append(ns, n)
 	}
-	return a.err
+	if a.err != nil {
+		return nil
+	}
+	return ns
 }
 
 // proc returns the process of a label, which starts when it is first named.

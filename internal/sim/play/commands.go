@@ -7,7 +7,8 @@ import (
 
 // The table of commands, and the commands that are a single call.
 
-// command carries out one line of a trace.
+// command carries out one line of a trace. A word that cannot be read is an
+// error whatever it returns.
 type command func(a *args) error
 
 // commandsOf returns what a line of a trace may be. testdata/README.md explains
@@ -54,12 +55,17 @@ func commandsOf(c *cast) map[string]command {
 
 // ofProc is a command of a process.
 func (c *cast) ofProc(do func(q *world.Proc)) command {
-	return func(a *args) error { do(c.proc(a.next())); return a.err }
+	return func(a *args) error { do(c.proc(a.next())); return nil }
 }
 
 // ofNodes is a command of nodes.
 func (c *cast) ofNodes(do func(n *world.Node)) command {
-	return func(a *args) error { return c.onNodes(a, do) }
+	return func(a *args) error {
+		for _, n := range c.nodes(a) {
+			do(n)
+		}
+		return nil
+	}
 }
 
 // ofLink is a command of a connection.

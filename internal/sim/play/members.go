@@ -15,7 +15,8 @@ import (
 // else. It stands before members.
 func (s *recorders) list(a *args) error {
 	q := s.c.proc(a.next())
-	return s.c.onNodes(a, func(n *world.Node) { q.Follower.List = append(q.Follower.List, n) })
+	q.Follower.List = append(q.Follower.List, s.c.nodes(a)...)
+	return nil
 }
 
 // members [recorded]: each process that has been named begins with its list. If
@@ -79,14 +80,11 @@ func (s *recorders) recordSet(a *args) error {
 // change reads what is added to a set and removed: [add NODES] [remove NODES].
 func (s *recorders) change(a *args) change.Goal {
 	var add, remove []*world.Node
-	nodes := func(into *[]*world.Node) {
-		a.fail(s.c.onNodes(a, func(n *world.Node) { *into = append(*into, n) }))
-	}
 	if a.take("add") {
-		nodes(&add)
+		add = s.c.nodes(a)
 	}
 	if a.take("remove") {
-		nodes(&remove)
+		remove = s.c.nodes(a)
 	}
 	return s.c.World.Operators.Change(add, remove)
 }
@@ -111,7 +109,7 @@ func (s *recorders) exchange(a *args) error {
 	if a.err == nil {
 		q.Exchange(ch)
 	}
-	return a.err
+	return nil
 }
 
 // undo LABEL: the process gives up what it exchanges, or what another one has
@@ -131,7 +129,7 @@ func (s *recorders) undo(a *args) error {
 	if !found {
 		q.Exchange(change.Goal{}).Undo = true // before it begins
 	}
-	return a.err
+	return nil
 }
 
 // decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish
@@ -159,5 +157,5 @@ func (s *recorders) decide(a *args) error {
 	if a.err == nil {
 		s.c.World.Decisions.Successor(q, next)
 	}
-	return a.err
+	return nil
 }

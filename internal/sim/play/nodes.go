@@ -15,10 +15,7 @@ import (
 
 // restart NODES [amnesia|old]: a node that runs crashes first.
 func (b *bench) restart(a *args) error {
-	var ns []*world.Node
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	ns := b.c.nodes(a)
 	amnesia, old := a.take("amnesia"), a.take("old")
 	for _, n := range ns {
 		if !n.Down {
@@ -37,23 +34,19 @@ func (b *bench) restart(a *args) error {
 
 // refuse NODES [for now | no more]
 func (b *bench) refuse(a *args) error {
-	var ns []*world.Node
-	err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) })
+	ns := b.c.nodes(a)
 	ends := a.take("no") && a.take("more")
 	forNow := a.take("for") && a.take("now")
 	for _, n := range ns {
 		n.Refuses(!ends, forNow)
 	}
-	return err
+	return nil
 }
 
 // clock NODES [by DURATION] [rate FACTOR]: the clock is set by so much, or runs
 // faster.
 func (b *bench) clock(a *args) error {
-	var ns []*world.Node
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	ns := b.c.nodes(a)
 	by, rate, offset := time.Duration(0), 0.0, int64(0)
 	for len(a.words) > 0 && a.err == nil {
 		switch a.next() {
@@ -80,17 +73,14 @@ func (b *bench) clock(a *args) error {
 			n.Clock.Offset = offset
 		}
 	}
-	return a.err
+	return nil
 }
 
 // key NODES [DURATION] [as VALUE]: another Redlock client sets the name's
 // redlock key there. With a majority of the nodes it holds until the keys end;
 // with manual, rival says so.
 func (b *bench) key(a *args) error {
-	var ns []*world.Node
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	ns := b.c.nodes(a)
 	lease, value := time.Duration(0), "rival"
 	if len(a.words) > 0 && a.words[0] != "as" {
 		lease = a.duration()
@@ -112,7 +102,7 @@ func (b *bench) key(a *args) error {
 		r.Holds(r.End(b.asked))
 		b.c.wire.Say("the rival holds until %s", ClockTime(r.Clock, r.Until))
 	}
-	return a.err
+	return nil
 }
 
 func (b *bench) theRival() *trial.Rival {
@@ -134,15 +124,12 @@ func (b *bench) rival(a *args) error {
 	if r.Until = r.Local(end); end <= b.c.World.Now {
 		b.set = 0
 	}
-	return a.err
+	return nil
 }
 
 // unkey NODES [VALUE]: the rival deletes its keys there.
 func (b *bench) unkey(a *args) error {
-	var ns []*world.Node
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	ns := b.c.nodes(a)
 	value := "rival"
 	if len(a.words) > 0 {
 		value = a.next()
@@ -153,7 +140,7 @@ func (b *bench) unkey(a *args) error {
 	for _, n := range ns {
 		n.DelPlain(value)
 	}
-	return a.err
+	return nil
 }
 
 // replica NODE of NODE: it was the other one's replica for a moment, and has
@@ -172,7 +159,7 @@ func (b *bench) replica(a *args) error {
 }
 
 func (b *bench) caughtUp(a *args) error {
-	return b.c.onNodes(a, func(n *world.Node) {
+	for _, n := range b.c.nodes(a) {
 		inc, _ := n.Model.Incarnation()
 		for _, o := range b.c.World.Nodes { // what the repair brought beside the record
 			if !o.Down && o != n {
@@ -180,7 +167,8 @@ func (b *bench) caughtUp(a *args) error {
 			}
 		}
 		n.Complete(inc)
-	})
+	}
+	return nil
 }
 
 // repair NODE by LABEL [told]: the process repairs the node if that lost its
@@ -211,16 +199,13 @@ func (b *bench) repair(a *args) error {
 func (b *bench) undecided(a *args) error {
 	name := world.NameOf(a.number())
 	b.c.World.Held[name] = !(a.take("no") && a.take("more"))
-	return a.err
+	return nil
 }
 
 // forge NODES [by DURATION]: a record is there that is ahead by so much, or of
 // the far future.
 func (b *bench) forge(a *args) error {
-	var ns []*world.Node
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	ns := b.c.nodes(a)
 	ahead := time.Duration(0)
 	if a.take("by") {
 		ahead = a.duration()
@@ -233,15 +218,12 @@ func (b *bench) forge(a *args) error {
 		v := protocol.Version{Ticket: t, Seq: 1}
 		n.Data(0).Forge(protocol.Stored{Version: v, Value: []byte("forged")}, v)
 	}
-	return a.err
+	return nil
 }
 
 // resize PERMITS NODES [failed]
 func (b *bench) resize(a *args) error {
-	limit, ns := uint64(a.number()), []*world.Node(nil)
-	if err := b.c.onNodes(a, func(n *world.Node) { ns = append(ns, n) }); err != nil {
-		return err
-	}
+	limit, ns := uint64(a.number()), b.c.nodes(a)
 	if a.take("failed") { // it has reached so few nodes that it counts for nothing
 		for _, n := range ns {
 			n.Data(0).Resize(limit, b.c.World.Permits.At+1)
@@ -255,7 +237,9 @@ func (b *bench) resize(a *args) error {
 // holder NODES: what an onlooker makes of the answers of these nodes.
 func (b *bench) whoHolds(a *args) error {
 	heads := make([]lease.Head, len(b.c.World.Nodes))
-	err := b.c.onNodes(a, func(n *world.Node) { heads[n.Index] = Head(n) })
+	for _, n := range b.c.nodes(a) {
+		heads[n.Index] = Head(n)
+	}
 	switch f := lease.FindHolder(heads, protocol.Majority(len(heads))); f.Kind {
 	case lease.HeldByClaim:
 		b.c.wire.Say("an onlooker finds a holder, at node %d", f.Node+1)
@@ -266,5 +250,5 @@ func (b *bench) whoHolds(a *args) error {
 	default:
 		b.c.wire.Say("an onlooker finds the name free")
 	}
-	return err
+	return nil
 }

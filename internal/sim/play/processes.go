@@ -34,7 +34,7 @@ func (c *cast) process(a *args) error {
 	if c.World.Manual {
 		c.meet(q)
 	}
-	return a.err
+	return nil
 }
 
 // resume LABEL [timers first]
@@ -42,7 +42,7 @@ func (c *cast) resume(a *args) error {
 	q := c.proc(a.next())
 	q.TimersFirst = a.take("timers")
 	q.Resume()
-	return a.err
+	return nil
 }
 
 // sleep LABEL DURATION [breaks]; with manual it ends by wake.
@@ -52,7 +52,7 @@ func (c *cast) sleep(a *args) error {
 		d = a.duration()
 	}
 	q.Sleep(d, a.take("breaks"))
-	return a.err
+	return nil
 }
 
 // spare LABEL: the process finds out whether one more node may be restarted.
@@ -61,7 +61,7 @@ func (c *cast) spare(a *args) error {
 	c.proc(label).Mender.Survey(func(may bool) {
 		c.wire.Say("%s: one more node may be restarted: %t", label, may)
 	})
-	return a.err
+	return nil
 }
 
 // propose LABEL N: so many attempts of the process come to nothing before
@@ -71,7 +71,7 @@ func (c *cast) propose(a *args) error {
 	for range n {
 		q.Propose()
 	}
-	return a.err
+	return nil
 }
 
 // link reads the two ends of a connection: e>1.
@@ -110,7 +110,7 @@ func (c *cast) cut(a *args) error {
 		return fmt.Errorf("%q is neither requests nor answers", which)
 	}
 	l.Cut(d)
-	return a.err
+	return nil
 }
 
 func (c *cast) heal(a *args) error {
@@ -215,14 +215,14 @@ func (c *cast) claim(a *args) error {
 			return nil
 		}
 	}
-	return a.err
+	return nil
 }
 
 // evict LABEL NODES: an operator has these nodes say that the hold ends.
 func (c *cast) evict(a *args) error {
 	label, nodes := a.next(), uint64(0)
-	if err := c.onNodes(a, func(n *world.Node) { nodes |= 1 << n.Index }); err != nil {
-		return err
+	for _, n := range c.nodes(a) {
+		nodes |= 1 << n.Index
 	}
 	return c.act(label, "evict", nodes)
 }
@@ -237,7 +237,7 @@ func (c *cast) giveUp(a *args) error {
 			}
 		}
 	}
-	return a.err
+	return nil
 }
 
 // show [LABEL]: what a claim knows, or what the nodes and all claims do.

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -74,7 +75,7 @@ func (p *player) do(line string) (out []string) {
 	case !known:
 		return []string{"error: there is no command " + name}
 	default:
-		if err := run(a); err != nil {
+		if err := cmp.Or(run(a), a.err); err != nil {
 			p.cast.wire.Say("error: %v", err)
 		} else if len(a.words) > 0 {
 			p.cast.wire.Say("error: %s: what is %q?", name, strings.Join(a.words, " "))

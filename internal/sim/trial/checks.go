@@ -32,7 +32,7 @@ func (c *checks) Always() {
 	}
 }
 
-func (c *checks) changed(a *world.Attempt, was lease.Phase) {
+func (c *checks) Changed(a *world.Attempt, was lease.Phase) {
 	if a.Part.Register == nil {
 		c.Of[a.Part.Lock].changed(c.w, a, was)
 	}
@@ -42,10 +42,10 @@ func (c *checks) changed(a *world.Attempt, was lease.Phase) {
 // its own attempts.
 const burst = 16*time.Millisecond + protocol.Residues*time.Microsecond
 
-// began: a ticket is ahead of the nodes' clocks only as far as tickets of its
+// Began: a ticket is ahead of the nodes' clocks only as far as tickets of its
 // own name are. With one ticket clock for all names the tickets of one that is
 // claimed often would take all others ahead, until the nodes refuse them.
-func (c *checks) began(a *world.Attempt) {
+func (c *checks) Began(a *world.Attempt) {
 	w := c.w
 	if w.Locks == 0 || w.Wire != nil || a.Part.Register != nil {
 		return
@@ -61,7 +61,7 @@ func (c *checks) began(a *world.Attempt) {
 	}
 }
 
-func (c *checks) gone(a *world.Attempt) {
+func (c *checks) Gone(a *world.Attempt) {
 	if a.Part.Register == nil {
 		c.Of[a.Part.Lock].gone(a)
 	}
@@ -73,8 +73,8 @@ const (
 	maxTicks    = 100
 )
 
-// busy: nothing spins.
-func (c *checks) busy(a *world.Attempt) {
+// Worked: nothing spins.
+func (c *checks) Worked(a *world.Attempt) {
 	w := c.w
 	if w.Now-a.Second > course.Moment(time.Second) {
 		a.Second, a.Requests, a.Ticks = w.Now, 0, 0

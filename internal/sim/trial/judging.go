@@ -4,34 +4,27 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quorate/quorate/internal/lease"
 	"github.com/quorate/quorate/internal/protocol"
 	"github.com/quorate/quorate/internal/sim/world"
 )
 
-// judge has the checks hear what happens in the world.
-type judge struct{ w *Schedule }
+// The checks are the world's Judge. What they hear of claims is in checks.go.
 
-func (j *judge) Began(a *world.Attempt)                    { j.w.Checks.began(a) }
-func (j *judge) Worked(a *world.Attempt)                   { j.w.Checks.busy(a) }
-func (j *judge) Changed(a *world.Attempt, was lease.Phase) { j.w.Checks.changed(a, was) }
-func (j *judge) Gone(a *world.Attempt)                     { j.w.Checks.gone(a) }
-func (j *judge) OpBegins(i *world.RegisterOp)              { i.Before = j.w.Ledger.Best }
-func (j *judge) OpSettled(i *world.RegisterOp)             { j.w.Ledger.settled(j.w, i) }
-func (j *judge) Resized()                                  { j.w.Permits.inForce(j.w) }
-func (j *judge) Lost()                                     { j.w.Ledger.lost(j.w) }
+func (c *checks) OpBegins(i *world.RegisterOp)  { i.Before = c.w.Ledger.Best }
+func (c *checks) OpSettled(i *world.RegisterOp) { c.w.Ledger.settled(c.w, i) }
+func (c *checks) Lost()                         { c.w.Ledger.lost(c.w) }
 
-func (j *judge) Entered(c *world.Caller) {
-	j.w.Checks.Of[c.Value.Part.Lock].local.entered(j.w, c)
+func (c *checks) Entered(by *world.Caller) {
+	c.Of[by.Value.Part.Lock].local.entered(c.w, by)
 }
 
-func (j *judge) Fenced(lock int, fence protocol.Ticket) {
-	c := j.w.Checks.Of[lock]
-	c.fence = max(c.fence, fence)
+func (c *checks) Fenced(lock int, fence protocol.Ticket) {
+	of := c.Of[lock]
+	of.fence = max(of.fence, fence)
 }
 
-func (j *judge) CaughtUp(n *world.Node) {
-	w := j.w
+func (c *checks) CaughtUp(n *world.Node) {
+	w := c.w
 	for _, name := range slices.Sorted(maps.Keys(w.Listed)) {
 		if !n.Names[name] && !w.Ledger.void {
 			w.Fail("record", "node %d is marked as caught up, and lacks %s", n.Index, name)

@@ -19,7 +19,7 @@ import (
 func NewSchedule(s course.Setting, r *rand.Rand, trace io.Writer) *Schedule {
 	w := &Schedule{}
 	w.Faults, w.Operators = faults{w: w}, operators{w: w}
-	w.World = world.NewWorld(s, r, trace, &judge{w})
+	w.World = world.NewWorld(s, r, trace, &w.Checks)
 	w.Checks = newChecks(w)
 	return w
 }

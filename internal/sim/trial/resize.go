@@ -38,18 +38,6 @@ func (p *number) Resize(w *Schedule, limit uint64, nodes []*world.Node) {
 	}
 }
 
-// inForce: what a read has brought to a majority is in force.
-func (p *number) inForce(w *Schedule) {
-	limits := map[protocol.Ticket]uint32{}
-	for _, n := range w.Nodes {
-		if limit, at := n.Data(0).Limit(); at > p.At && w.Decisions.Number(n) >= 0 {
-			if limits[at] |= 1 << w.Decisions.Number(n); w.Decisions.Sets().Met(limits[at]) {
-				p.limit, p.At, p.since = limit, at, w.Now
-			}
-		}
-	}
-}
-
 // fits holds an admission against the number of permits: a claim that began
 // after a majority knew of the last Resize is bound by it, alongside all claims
 // that still hold.

@@ -12,9 +12,7 @@ import (
 type Caller struct {
 	Value *Value
 	Name  string
-	Auto  bool         // it wants the value over and over; else a generator says when
-	Keeps bool         // a generator says when it unlocks
-	Only  process.Mode // it wants no other; 0: any
+	Auto  bool // it wants the value over and over; else a generator says when
 	Mode  process.Mode
 	try   bool
 	Doing doing
@@ -57,9 +55,6 @@ func (c *Caller) Rest() {
 		if w.Reading > 0 && w.RNG.IntN(4) < w.Reading {
 			mode = process.Read
 		}
-		if c.Only > 0 {
-			mode = c.Only
-		}
 		c.Lock(mode, w.TryEvery > 0 && w.RNG.IntN(w.TryEvery) == 0)
 		if tries := c.tries; w.CancelEvery > 0 && w.RNG.IntN(w.CancelEvery) == 0 {
 			c.Value.Part.Proc.Later(w.Around(w.Hold), func() {
@@ -99,7 +94,7 @@ func (c *Caller) Lock(mode process.Mode, try bool) {
 // get has the caller get the claim.
 func (c *Caller) get(before *Attempt, place bool) {
 	v := c.Value
-	c.Doing, v.Getter = Acquiring, c
+	c.Doing, v.getter = Acquiring, c
 	if before != nil {
 		before.leave()
 	}
@@ -154,7 +149,7 @@ func (c *Caller) GiveUp() {
 			v.next(c.Mode, false, t.place)
 		}
 	case c.Doing == Acquiring && v.Pending != nil && v.Pending.Seen < lease.Holding:
-		v.Getter = nil
+		v.getter = nil
 		c.Rest()
 		v.next(c.Mode, c.try, true)
 	}
@@ -165,10 +160,9 @@ func (c *Caller) enter(l *localTurn) {
 	w := c.Value.Part.Proc.World
 	c.Doing, c.Lease = Holding, l
 	w.Stats.Turns++
-	c.Value.Turns++
 	w.Judge.Entered(c)
 	switch {
-	case w.Wire != nil || c.Keeps && !w.Draining:
+	case w.Wire != nil:
 	case c.Mode == process.Write && w.Reading > 0 && w.RNG.IntN(4) == 0:
 		c.Value.Part.Proc.Later(w.Around(w.Hold), func() { c.Downgrade(); c.unlockLater() })
 	default:

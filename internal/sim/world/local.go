@@ -19,11 +19,10 @@ type Value struct {
 	Callers []*Caller
 	Lease   *localTurn    // of the turn under way, or of the last one
 	Pending *Attempt      // what the getter gets
-	Getter  *Caller       // nil: no caller has run yet that goes on with it
+	getter  *Caller       // nil: no caller has run yet that goes on with it
 	timer   bool          // Lingered is going to be called
 	Stall   time.Duration // how much later than the claim's an Unlock reads the clock
 	lines   int           // counts the callers that waited
-	Turns   int
 	KeptOut course.Moment // since when a reader waits that need not; 0: none does
 }
 
@@ -72,15 +71,6 @@ func (v *Value) Loop() {
 	}
 }
 
-// drain: a holder holds for no longer than usual.
-func (v *Value) drain() {
-	for _, c := range v.Callers {
-		if c.Doing == Holding && c.Keeps {
-			c.unlockLater()
-		}
-	}
-}
-
 // schedule is when a goroutine runs that could run now.
 func (v *Value) schedule(fn func()) {
 	w := v.Part.Proc.World
@@ -99,7 +89,7 @@ func (v *Value) renew() {
 
 // progress looks what has become of the attempt that the getter waits for.
 func (v *Value) progress() {
-	a, c := v.Pending, v.Getter
+	a, c := v.Pending, v.getter
 	if a == nil || c == nil {
 		return
 	}
@@ -114,7 +104,7 @@ func (v *Value) progress() {
 		}
 		fallthrough
 	default:
-		v.Getter, v.Pending = nil, nil
+		v.getter, v.Pending = nil, nil
 		c.Rest()
 		v.next(c.Mode, c.try, false)
 	}
@@ -131,9 +121,9 @@ func (v *Value) take(a *Attempt) {
 	}
 	v.Pending = nil
 	v.schedule(func() {
-		c := v.Getter
+		c := v.getter
 		in, end := v.Queue.Admitted(c.Mode, a)
-		v.Lease, v.Getter = &localTurn{Att: a, Ended: end == process.EndedHold}, nil
+		v.Lease, v.getter = &localTurn{Att: a, Ended: end == process.EndedHold}, nil
 		c.enter(v.Lease)
 		v.letIn(in)
 	})

@@ -190,9 +190,15 @@ func (n *Node) inspect(p *Proc) {
 	}
 }
 
+// beyondDoubt: the node has begun an incarnation, so what was wrong with its
+// memory and its clock before is known.
+func (n *Node) beyondDoubt() {
+	n.Unmarked, n.Clock.jumped, n.replica, n.back = false, false, false, false
+}
+
 // mark begins a new incarnation.
 func (n *Node) mark() {
-	n.Unmarked, n.Clock.jumped, n.replica, n.back = false, false, false, false
+	n.beyondDoubt()
 	n.lives++
 	n.Model.Mark(n.Millis(), n.Incarnation())
 	n.World.Judge.Lost()

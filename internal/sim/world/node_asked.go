@@ -80,7 +80,7 @@ func (n *Node) Step(s nodeset.RecordStep) nodeset.NodeSet {
 	n.lives++
 	n.Model.Step(n.Millis(), s, n.Incarnation())
 	if inc, _ := n.Model.Incarnation(); inc == n.Incarnation() {
-		n.Unmarked, n.Clock.jumped, n.replica, n.back = false, false, false, false
+		n.beyondDoubt()
 	} else {
 		n.lives--
 	}
@@ -197,7 +197,6 @@ func (m *mender) bringName(n *Node, name string) lease.Outcome {
 		return lease.Inconclusive
 	case name == numberName:
 		m.bringNumber(n)
-		w.Judge.Resized()
 	default:
 		n.Names[name] = true
 	}

@@ -36,7 +36,8 @@ func (n *Node) Forget() {
 	n.World.Log("node %d has lost its data", n.Index)
 	n.lives++
 	n.Model.Forget()
-	n.saved, n.Unmarked, n.Clock.jumped, n.replica, n.back = nil, false, false, false, false
+	n.saved = nil
+	n.beyondDoubt()
 	n.Names, n.TurnEnds, n.TurnOf = map[string]bool{}, 0, nil
 	n.World.Judge.Lost()
 }

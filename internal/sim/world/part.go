@@ -117,11 +117,7 @@ func (t *Participant) idleFor(d time.Duration) {
 
 // Drain: hold no longer than usual, and start no more.
 func (t *Participant) Drain() {
-	if t.Value != nil {
-		t.Value.drain()
-		return
-	}
-	if t.Att != nil && t.Att.Seen == lease.Holding && !(t.Proc.World.Record && t.Lock == 0) {
+	if t.Value == nil && t.Att != nil && t.Att.Seen == lease.Holding && !(t.Proc.World.Record && t.Lock == 0) {
 		t.releaseLater()
 	}
 }

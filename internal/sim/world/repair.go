@@ -81,7 +81,6 @@ func (m *mender) repairs(todo *repair.Task) {
 					m.bringNumber(n)
 				}
 			}
-			w.Judge.Resized()
 			p.Client.Spread(todo.Number)
 		})
 	case p.Link(a.Node) != p.nowhere && !m.mends(p.Link(a.Node).Node):
@@ -164,6 +163,18 @@ func (m *mender) Survey(then func(may bool)) {
 		})
 		if !t.gone {
 			then(repair.MayRestart(nodes, g.Sets))
+		}
+	})
+}
+
+// UntilSpare surveys the nodes again and again until one more may be restarted,
+// and calls then.
+func (m *mender) UntilSpare(pause time.Duration, then func()) {
+	m.Survey(func(may bool) {
+		if may {
+			then()
+		} else {
+			m.p.Later(pause, func() { m.UntilSpare(pause, then) })
 		}
 	})
 }

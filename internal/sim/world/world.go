@@ -86,7 +86,6 @@ type Judge interface {
 	Fenced(lock int, fence protocol.Ticket) // a node has this fence
 	OpBegins(i *RegisterOp)
 	OpSettled(i *RegisterOp)
-	Resized()         // nodes have got a number of permits from others
 	Lost()            // a node has lost data, or its clock has jumped
 	CaughtUp(n *Node) // it is marked so
 }
