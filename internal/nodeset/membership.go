@@ -90,25 +90,20 @@ func (m *Membership) blank(k int, fault SetFault) {
 
 // forget makes the client rely on no set: each member that decides what follows
 // has lost its data, or is now in another set. The client then behaves as if it
-// had just started with the members' addresses as its list.
+// had just started with those members' addresses as its list.
 //
 // A connection to a server of another set ends at once, so what it showed
 // counts until the next one. Otherwise a client that meets its members only
 // after others have recorded them again would wait for all to be up together.
 func (m *Membership) forget() {
-	if m.config == nil {
+	if m.config == nil || m.remembered() {
 		return
 	}
 	var list []string
 	for _, member := range m.config.Members {
-		n := &m.members[member.Number]
-		if member.Role == Enters { // it alone decides nothing
-			continue
+		if member.Role != Enters {
+			list = append(list, member.dialedBy(m.list))
 		}
-		if c := n.has.Config; !n.up && n.fault != SetForeign || c != nil && c.Kin(m.config) {
-			return
-		}
-		list = append(list, member.dialedBy(m.list))
 	}
 	for _, member := range m.config.Members {
 		m.do(member.Number, SetAction{Cease: true})
@@ -120,6 +115,30 @@ func (m *Membership) forget() {
 	}
 	m.config, m.list = nil, nil // what its list has shown before is over, too
 	m.Relist(list)
+}
+
+// remembered reports whether the client's set may still be there. It may be as
+// long as a member has not been met, one that decides what follows shows it, or
+// one that enters shows that it is a full member by now. It is there, too, if a
+// server of the client's list shows a member's identity: the member's address
+// leads elsewhere from here, as localhost does.
+func (m *Membership) remembered() bool {
+	if slices.ContainsFunc(m.seeds, func(n contact) bool {
+		c := n.has.Recorded()
+		return n.up && !n.ended && c != nil && c.Kin(m.config) &&
+			m.config.Member(n.has.Identity) >= 0 //mutant:RuleSetForget=false
+	}) {
+		return true
+	}
+	return slices.ContainsFunc(m.config.Members, func(member Member) bool {
+		n := &m.members[member.Number]
+		c := n.has.Config
+		if !n.up {
+			return n.fault != SetForeign
+		}
+		return c != nil && c.Kin(m.config) && (member.Role != Enters ||
+			c.Stamp.Epoch() > m.config.Stamp.Epoch()) //mutant:RuleSetForget=false
+	})
 }
 
 // Decide takes a successor of the client's configuration: this client has

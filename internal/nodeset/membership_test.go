@@ -280,3 +280,52 @@ func deciders(c *nodeset.Configuration) []nodeset.Member {
 	return slices.DeleteFunc(slices.Clone(c.Members),
 		func(m nodeset.Member) bool { return m.Role == nodeset.Enters })
 }
+
+// A set was recorded with an address that leads elsewhere from here: localhost,
+// for example. The blank server there does not make the client forget the set
+// while the server of its list shows that it is there.
+func leadsElsewhere(t assert.TestingT) {
+	set := setOf(1, "localhost")
+	w := newWorld()
+	w.keep(w.at("X"), recordedAt(set, "localhost"))
+	p := w.start("X").settle(t)
+	p.Recorder.Want()
+	assert.Equal(t, set.Stamp, p.settle(t).Stamp())
+	assert.False(t, p.Recorder.Due(), "there would be two sets")
+}
+
+func TestAnAddressThatLeadsElsewhere(t *testing.T) {
+	t.Parallel()
+	leadsElsewhere(t)
+}
+
+// A client sleeps while a set of one is extended to three, and the first node
+// loses its data. The client has not forgotten the set before it has met the
+// others: they are full members of the set by now.
+func forgetsDuringAnExtension(t assert.TestingT) {
+	set := setOf(1, "A")
+	goal := change.Goal{Add: []nodeset.Member{{Identity: "b", Addr: "B"}, {Identity: "c", Addr: "C"}}}
+	learning := change.Begin(set, goal, ballot(2))
+	joint := change.Join(learning, ballot(3))
+	done := change.Finish(joint, ballot(4))
+	for _, c := range []*nodeset.Configuration{learning, joint} {
+		w := newWorld().serve(c, abc...)
+		p := w.start(abc...).settle(t)
+		p.Recorder.Want()
+		w.serve(done, "B", "C").lose("A")
+		for i := range abc {
+			p.drop(i)
+		}
+		for i := range abc {
+			p.connect(i)
+			assert.False(t, p.Recorder.Due(), "only A has been met")
+		}
+		assert.Equal(t, done.Stamp, p.settle(t).Stamp())
+		assert.Equal(t, "ABC", sorted(p.votes()))
+	}
+}
+
+func TestASetThatIsForgottenDuringAnExtension(t *testing.T) {
+	t.Parallel()
+	forgetsDuringAnExtension(t)
+}

@@ -29,6 +29,8 @@ func TestMutants(t *testing.T) {
 		{"a copy of a member's data has a vote", "RuleSetBind", bindsByIdentity},
 		{"a client dials the first address of a member", "RuleSetListed", dialsItsOwn},
 		{"a client without a quorum does not ask its list", "RuleSetAlone", asksItsList},
+		{"a blank server at a wrong address makes a client forget its set", "RuleSetForget", leadsElsewhere},
+		{"so does the first of three nodes", "RuleSetForget", forgetsDuringAnExtension},
 		{"one member says what a node was", "RuleSetWord", wordOfMembers},
 		{"another set is proposed than a node has accepted", "RuleSetAccepted", acceptedIsProposed},
 		{"what members said before gives a node its place back", "RuleSetSince", wordOfBefore},

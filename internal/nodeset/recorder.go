@@ -207,7 +207,7 @@ func (r *Recorder) dueAgain(c *Configuration) *dueRecording {
 			lost = true
 		}
 	}
-	if !lost || knows == 0 && r.contacts.config == nil || protocol.Most(c.Deciders(), knows) ||
+	if !lost || knows == 0 || protocol.Most(c.Deciders(), knows) ||
 		top.Stage != Stable {
 		return nil
 	}

@@ -219,6 +219,7 @@ var sets = []Rule{
 		"a client dials the address of a member that its list names: it waits for good where it reaches no other"},
 	{"RuleSetAlone",
 		"a client without a quorum asks each node of its list: it waits for good after it slept through changes"},
+	{"RuleSetForget", "a client forgets its set once no server shows it any more: two sets, and two hold"},
 	{"RuleSetWord", "a blank server gets its place by the word of q members: an earlier set comes back"},
 	{"RuleSetSince", "which they give after it lost its data: a set of before comes back, and two hold"},
 	{"RuleSetLife", "and only in the life of its data that they were asked in: as above"},
