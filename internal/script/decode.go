@@ -176,8 +176,6 @@ func decodeOK(a protocol.Answer, v []resp.Value) (protocol.Answer, error) {
 	switch {
 	case f&flagLimit != 0 && (len(v) < 9 || v[7].Int == 0 || v[8].Int == 0):
 		return bad("limit")
-	case len(v) <= 5 && a.Listed:
-		return bad("totals of all")
 	case len(v) <= 5:
 		return a, nil
 	case len(v)%2 == 0 || !a.HasTotals && (f&flagLimit == 0 || v[5].Int != 0 || v[6].Int != 0):

@@ -52,8 +52,6 @@ func TestDecodeRefuses(t *testing.T) {
 		"list, not listed":     i(1, 7, 640, 9, 0, 1, 2, 3, 4),
 		"lower id is a number": i(1, 7, 640, 25, 0, 1, 2, 1, 2, 3, 4),
 		"no totals of all":     i(1, 7, 640, 25, 0, 1, 2),
-		"no totals at all":     i(1, 7, 640, 25, 0),
-		"listed, no wait":      i(1, 7, 640, 25),
 		"all past 2^53":        i(1, 7, 640, 25, 0, 1, 2, 1<<53, 2),
 		"all below the sum":    i(1, 7, 640, 25, 0, 3, 2, 2, 2),
 		"endless recovery":     i(3, 7, 1<<50),
