@@ -62,10 +62,13 @@ func (o Onlooker) Check(ctx context.Context, report func(report.Node) (enough bo
 // checkNode makes Check's report on one node. While the connection to the node
 // is being replaced, it keeps asking for a moment.
 func (o Onlooker) checkNode(ctx context.Context, n *peers.Node) report.Node {
-	// All questions together take at most ten node timeouts.
-	ctx, cancel := context.WithTimeout(ctx, 10*o.q.Set.NodeTimeout)
+	trying, stop := context.WithTimeout(ctx, 10*o.q.Set.NodeTimeout)
+	n.Tried(trying)
+	stop()
+	// All questions together take at most ten times what the node needs for an
+	// answer, which is known once it is connected.
+	ctx, cancel := context.WithTimeout(ctx, 10*n.Timeout(&o.q.Set))
 	defer cancel()
-	n.Tried(ctx)
 	// A client that learns the set from one node connects to the others again.
 	lasts := time.After(o.q.Set.NodeTimeout)
 	for {
