@@ -12,6 +12,7 @@ package core
 //	the pump of a flow  a request that has waited for room, see flow/flow.go
 
 import (
+	"cmp"
 	"runtime"
 	"time"
 
@@ -51,10 +52,10 @@ func (q *claims) start(s *Spec, try bool, o Owner) *attempt {
 	busy := false
 	for i, n := range q.Nodes.All() {
 		state := n.Link.State(wall)
-		links.Add(i, state.Err == nil, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
+		links.Add(i, state.Err == nil && !state.NoVote, state.Waiting, n.Timeout(s.Set), state.Busy || s.Set.MinimalFanout)
 		busy = busy || state.Busy
 		if links.Unhealthy&(1<<i) != 0 {
-			a.setNodeError(i, state.Err) // a try may be over before the link has refused the join
+			a.setNodeError(i, cmp.Or(state.Err, n.Unfit())) // a try may be over before the link has refused the join
 		}
 	}
 	deferral := client.Fanout().Defer(&cfg, s.Name, s.shared.Contended(), links)

@@ -44,6 +44,9 @@ func (c *call) Until() time.Time {
 	return c.a.q.Clock.When(c.req.Sent.Add(c.a.spec.Set.TTL))
 }
 
+// NeedsVote: see [transport.Vote].
+func (c *call) NeedsVote() {}
+
 // Append encodes the request. The link calls it while holding its own lock, so
 // Append takes no lock and does not block.
 func (c *call) Append(dst []byte) []byte {

@@ -267,6 +267,9 @@ func (c *registerRequest) Transmit(l *flow.Connection) bool {
 	return true
 }
 
+// NeedsVote: see [transport.Vote].
+func (c *registerRequest) NeedsVote() {}
+
 func (c *registerRequest) Append(dst []byte) []byte {
 	return c.i.q.command(dst, c.i.spec, &c.i.terms, c.req)
 }

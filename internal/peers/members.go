@@ -23,6 +23,7 @@ import (
 	"github.com/quorate/quorate/internal/resp"
 	"github.com/quorate/quorate/internal/script"
 	"github.com/quorate/quorate/internal/setup"
+	"github.com/quorate/quorate/internal/transport"
 )
 
 func newMembers(ps *Peers, list []string) *members {
@@ -186,7 +187,7 @@ func (s *members) setStep(dst []byte, step nodeset.RecordStep, run string) []byt
 // the node has no vote, and not that the connection has ended
 // (TestForgetfulNode).
 func (s *members) CheckSet(node int, err error) error {
-	if errors.Is(err, fault.ErrRejudged) {
+	if errors.Is(err, fault.ErrRejudged) || errors.Is(err, transport.ErrNoVote) {
 		return cmp.Or(s.unfit(node), err)
 	}
 	e, refused := errors.AsType[resp.Error](err)

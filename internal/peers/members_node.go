@@ -50,6 +50,7 @@ func (h *handshake) meet(run string) (cmds []transport.Command, done bool, err e
 		return nil, true, fault.ErrRejudged
 	}
 	h.logVerdict(v)
+	h.votes = v.Fault == nodeset.SetFits
 	switch v.Fault {
 	case nodeset.SetFits:
 		h.pause = 0

@@ -36,6 +36,7 @@ func (n *Node) connection() transport.Config {
 		// waits for it.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.handshake.probe() },
 		Hello:       n.handshake.hello,
+		Votes:       func() bool { return n.handshake.votes },
 		HelloFailed: n.handshake.leaving,
 		Up:          func() { n.up(); n.first.Do(func() { close(n.Attempted) }) },
 		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Attempted) }) },
@@ -58,8 +59,9 @@ func (n *Node) awaitPlace() {
 	}
 }
 
-// up runs when a connection to a node is ready. Every claim asks the node
-// again, because the node may have lost claims or given votes in the meantime.
+// up runs when a connection to a node is ready. If the node has a vote, every claim
+// asks it again, because it may have lost claims or given votes in the meantime.
+// A node gets a vote with another connection only: see nodeset.Membership.Again.
 func (n *Node) up() {
 	ps := n.ps
 	ps.Set.Logger.Debug("quorate: node is up", "node", n.Addr)
@@ -70,8 +72,10 @@ func (n *Node) up() {
 	}
 	n.handshake.warnOfEviction()
 	ps.Observer.Call(setup.Event{Kind: setup.EventNodeUp, Node: n.Addr})
-	n.handshake.noteRecovering()
-	ps.Driver.CarryOut(ps.Driver.Client.Up(ps.Now(), n.Index))
+	if n.handshake.votes {
+		n.handshake.noteRecovering()
+		ps.Driver.CarryOut(ps.Driver.Client.Up(ps.Now(), n.Index))
+	}
 	n.Room()
 }
 

@@ -27,6 +27,7 @@ type conn struct {
 	info    *Info
 	greeted bool // Hello was called
 	slotted bool // the connection goes to a slot of a cluster
+	noVote  bool // Vote commands are not sent: see Config.Votes
 
 	items []Command // the items of a batch
 	spent []entry   // the entries of the last batch, for reuse
@@ -54,6 +55,15 @@ type conn struct {
 	served     bool // a command other than the transport's own has been answered
 
 	refusedAt time.Duration // when the node refused the SUBSCRIBE, since Ordered.epoch; 0: never
+}
+
+// skips reports whether c does not get a command, because the node has no vote.
+func (c *conn) skips(cmd Command) bool {
+	if !c.noVote {
+		return false
+	}
+	_, is := cmd.(Vote)
+	return is
 }
 
 // entry is a command that waits for its answer. RESP has no ids: only the order

@@ -31,6 +31,7 @@ func (l *Ordered) handshake(c *conn, w io.Writer, login []loginStep) error {
 	if err != nil {
 		return err
 	}
+	c.noVote = l.cfg.Votes != nil && !l.cfg.Votes()
 	var out []byte
 	for _, cmd := range hello {
 		out = cmd.Append(out)

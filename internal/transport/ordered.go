@@ -92,7 +92,10 @@ func (l *Ordered) Append(cmd Command, u Urgency) Fate {
 	now := l.now()
 	c := l.cur
 	if c == nil {
-		return l.refuseOrKeep(cmd, until, now)
+		return l.refuseOrKeep(cmd, until, now, l.downErr)
+	}
+	if c.skips(cmd) {
+		return l.refuseOrKeep(cmd, until, now, ErrNoVote)
 	}
 	c.push(cmd, until, now)
 	// Certain commands can exceed the limits too.
@@ -124,10 +127,10 @@ func (l *Ordered) unwant() bool {
 	return wanted
 }
 
-// refuseOrKeep handles a command while there is no connection. It keeps at most
+// refuseOrKeep handles a command that no connection takes now. It keeps at most
 // half of MaxPending, so that the commands that are sent again do not overload
 // the next connection.
-func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) Fate {
+func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration, cause error) Fate {
 	switch {
 	case l.closed:
 		l.refuse(cmd, ErrClosed)
@@ -135,7 +138,7 @@ func (l *Ordered) refuseOrKeep(cmd Command, until, now time.Duration) Fate {
 		l.kept = append(l.kept, entry{cmd: cmd, until: until})
 		return Taken
 	default:
-		l.refuse(cmd, l.downErr)
+		l.refuse(cmd, cause)
 	}
 	return Refused
 }
@@ -184,7 +187,7 @@ func (l *Ordered) State(now time.Time) State {
 	case c == nil:
 		s.Err = l.downErr
 	default:
-		s.Busy = c.pending > busyThreshold
+		s.Busy, s.NoVote = c.pending > busyThreshold, c.noVote
 		if c.unanswered.Len() > 0 { // otherwise the items of a batch have only just been appended
 			s.Waiting = max(0, now.Sub(l.epoch)-c.unanswered.First().at)
 		}

@@ -120,14 +120,18 @@ func (l *Ordered) raise(c *conn) (room bool) {
 	l.mu.Lock()
 	now := l.now()
 	l.subscribeTo(c, now)
+	var kept []entry
 	for _, e := range l.kept {
-		if e.until > now {
-			c.push(e.cmd, e.until, now)
-		} else {
+		switch {
+		case e.until <= now:
 			l.refuse(e.cmd, fmt.Errorf("%w: %w", ErrDown, errExpired))
+		case c.skips(e.cmd):
+			kept = append(kept, e)
+		default:
+			c.push(e.cmd, e.until, now)
 		}
 	}
-	l.kept = nil
+	l.kept = kept
 	l.cur, l.info = c, c.info
 	l.checkDrained()
 	room = l.unwant()

@@ -69,6 +69,7 @@ type State struct {
 	Err     error         // nil while connected, otherwise the error that commands get
 	Info    *Info         // what the node reported when the latest connection opened; never nil
 	Waiting time.Duration // how long the oldest command has been unanswered; 0 if there is none
+	NoVote  bool          // Vote commands get ErrNoVote
 	Busy    bool          // more commands are unanswered than one caller usually has
 }
 
@@ -94,6 +95,12 @@ type Lasting interface {
 	// Until is when delivering the command is no longer useful. The zero time
 	// means that it is never sent again.
 	Until() time.Time
+}
+
+// Vote is a Command that is only for a node with a vote: see Config.Votes.
+type Vote interface {
+	Command
+	NeedsVote()
 }
 
 // Batch sends several commands as one. Append runs under the transport's lock
@@ -151,6 +158,10 @@ type Config struct {
 	// if the node answers one of the commands with an error. Without commands,
 	// the handshake is complete after one round trip.
 	Hello func(Info) ([]Command, error)
+	// Votes reports whether the connection that Hello was called for gets Vote
+	// commands. If not, they are treated as if it were not there, with the error
+	// ErrNoVote. Nil means that it does.
+	Votes func() bool
 	// HelloFailed is called if the connection fails between Hello and Up. Down
 	// is not called for it.
 	HelloFailed func()
@@ -225,6 +236,7 @@ func (i *Info) Run() string {
 // together with its cause.
 var (
 	ErrDown   = errors.New("not connected")                     // never sent
+	ErrNoVote = errors.New("the node has no vote")              // never sent
 	ErrBroken = errors.New("connection broke before an answer") // outcome unknown
 	ErrClosed = errors.New("connection closed")                 // not sent, or outcome unknown
 )
