@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -201,4 +202,35 @@ func TestFlushAllBehindAClientsBack(t *testing.T) {
 	}
 	require.NoError(t, m.LockContext(deadline(t)))
 	m.Unlock()
+}
+
+// A node has lost its data, and cannot get its place back while another one is
+// down. Claims do not ask it, however often it is judged again.
+func TestNoClaimAsksANodeWithoutAVote(t *testing.T) {
+	t.Parallel()
+	const waiters = 50
+	c := redistest.Start(t, 3)
+	q := e2e.Open(t, c, e2e.Timing(2*time.Second))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer func() { cancel(); all.Wait() }()
+	recorded(t, q)
+	require.NoError(t, c.Node(2).Kill())
+	require.NoError(t, c.Node(0).Client().FlushAll(ctx).Err())
+	for i := range waiters {
+		all.Go(func() {
+			m := mutex.New(q, fmt.Sprint("m", i))
+			if m.LockContext(ctx) == nil {
+				<-ctx.Done()
+				m.Unlock()
+			}
+		})
+	}
+	judged := func(times int) int {
+		before := c.Node(0).Calls(t, "hello")
+		require.True(t, e2e.Eventually(func() bool { return c.Node(0).Calls(t, "hello") >= before+times }))
+		return c.Node(0).Calls(t, "evalsha")
+	}
+	before := judged(2)
+	assert.Less(t, judged(5)-before, waiters)
 }
