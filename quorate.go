@@ -178,7 +178,7 @@ func (q *Quorum) closeOwn() {
 // Without Bootstrap, brand-new nodes record their set once all of them have
 // answered a client, and vote after the guard time. Any call on the Quorum
 // triggers this; without a call, it happens one second after all nodes have
-// answered.
+// answered. After a Bootstrap that failed, it needs a call.
 //
 // Bootstrap returns [ErrNoQuorum] unless every node answers before ctx is done
 // and within 20 node timeouts, or longer if the nodes are far away. It returns [ErrInvalid] if a node belongs to

@@ -101,6 +101,21 @@ func TestTTLBeyondASetThatIsFoundLater(t *testing.T) {
 	assert.True(t, is, "%v", err)
 }
 
+// A repair by such a client decides what a run has left undecided, under a lease
+// that the set's guard time covers.
+func TestRepairByAClientWhoseTTLIsTooLong(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	gives(t, c, 3)
+	set := exchangeSettings()
+	set.TTL, set.Guard = 10*set.TTL, 30*set.TTL
+	q := started(t, []redis.UniversalClient{c.Node(0).Client(), c.Node(1).Client(), c.Node(2).Client()}, set)
+	connected(t, q)
+	decided, err := asker{&q.repairs, 0}.Decide("n}", false)
+	require.NoError(t, err)
+	assert.True(t, decided)
+}
+
 // The error of a release that was not waited for has the cause of the context
 // that ended.
 func TestReleasedHasTheCause(t *testing.T) {

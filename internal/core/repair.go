@@ -244,10 +244,15 @@ func (a asker) Decide(name string, succession bool) (bool, error) {
 }
 
 // specOf returns the spec for a name that a node has listed as "name}side". A
-// name contains no brace (CheckName), so the first brace ends it.
+// name contains no brace (CheckName), so the first brace ends it. The lease is
+// one that the set's guard time covers: the nodes refuse a longer one.
 func (a asker) specOf(name string, succession bool) (*Spec, error) {
+	set := a.q.Set
+	if c := a.q.Members.Config.Load(); c != nil {
+		set.TTL = min(set.TTL, c.LongestTTL())
+	}
 	bare, side, _ := strings.Cut(name, "}")
-	return a.q.NewSpec(Spec{Name: bare, side: side, decidesSuccessor: succession, Set: &a.q.Set})
+	return a.q.NewSpec(Spec{Name: bare, side: side, decidesSuccessor: succession, Set: &set})
 }
 
 // List lists a portion of the names that have a record on a node, each as
