@@ -120,7 +120,7 @@ func (s *sequence) inBatches(ctx context.Context) error {
 	claims := map[protocol.ID]bool{}
 	for i, p := range parts {
 		own := v[script.BatchHead+i].Int
-		s.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket,
+		s.log.note("%d many: %v %v T=%d cap=%d w=%d ttl=%v: %d", s.now, p.r.Op, p.terms.ID, p.r.Ticket,
 			p.terms.Capacity, p.terms.Weight, p.terms.TTL, own)
 		if own == 0 {
 			continue

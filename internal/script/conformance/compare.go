@@ -22,8 +22,7 @@ import (
 // key, and behind many waiters, it depends on a lower bound of the next expiry,
 // while the model knows the exact moment.
 func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error {
-	slack := time.Duration(2*s.slack) * time.Millisecond
-	low, high := want.Wait-slack, want.Wait+slack
+	low, high := want.Wait-s.slack.twice(), want.Wait+s.slack.twice()
 	if (!classic || want.Rank > 8) && want.Status == protocol.OK {
 		low = 0
 	}
@@ -39,7 +38,7 @@ func (s *sequence) compareAnswer(got, want protocol.Answer, classic bool) error 
 
 // compareClock checks that the answer has the time of the request.
 func (s *sequence) compareClock(got int64) error {
-	if millis := got / 1000; millis < s.now || millis > s.now+s.slack {
+	if millis := got / 1000; millis < s.now || millis > s.now+int64(s.slack) {
 		return fmt.Errorf("clock %d, want %d", millis, s.now)
 	}
 	return nil
@@ -83,9 +82,13 @@ func (s *sequence) comparePlain(got string) error {
 	return nil
 }
 
+// slack is by how many milliseconds the server's clock may be ahead of the time
+// that the model was given. It is 0 if the test sets that clock.
+type slack int64
+
 // sameTime checks that times are equal, up to the unknown part of a
 // millisecond, and then makes them so.
-func (s *sequence) sameTime(got, want *time.Duration) error {
+func (s slack) sameTime(got, want *time.Duration) error {
 	if (*got == 0) != (*want == 0) || !s.near(*got, *want) {
 		return fmt.Errorf("left %v, want %v", *got, *want)
 	}
@@ -93,11 +96,14 @@ func (s *sequence) sameTime(got, want *time.Duration) error {
 	return nil
 }
 
-func (s *sequence) near(got, want time.Duration) bool {
-	return (got - want).Abs() <= time.Duration(2*s.slack)*time.Millisecond
+func (s slack) near(got, want time.Duration) bool {
+	return (got - want).Abs() <= s.twice()
 }
 
-func (s *sequence) sameEntry(got, want *protocol.Entry) error {
+// twice covers two readings of the clock.
+func (s slack) twice() time.Duration { return time.Duration(2*s) * time.Millisecond }
+
+func (s slack) sameEntry(got, want *protocol.Entry) error {
 	if len(got.Value) == 0 && len(want.Value) == 0 {
 		got.Value, want.Value = nil, nil
 	}
@@ -111,10 +117,10 @@ func (s *sequence) compareQueue(got, want script.Queue) error {
 		got.Capacity = want.Capacity
 	}
 	err := errors.Join(
-		s.sameTime(&got.Foreign, &want.Foreign), s.sameTime(&got.Memory, &want.Memory),
-		s.sameTime(&got.Evicted.Left, &want.Evicted.Left))
+		s.slack.sameTime(&got.Foreign, &want.Foreign), s.slack.sameTime(&got.Memory, &want.Memory),
+		s.slack.sameTime(&got.Evicted.Left, &want.Evicted.Left))
 	for i := range min(len(got.Claims), len(want.Claims)) {
-		err = errors.Join(err, s.sameTime(&got.Claims[i].Left, &want.Claims[i].Left))
+		err = errors.Join(err, s.slack.sameTime(&got.Claims[i].Left, &want.Claims[i].Left))
 	}
 	if err == nil && !reflect.DeepEqual(got, want) {
 		err = fmt.Errorf("another queue:\n got  %+v\n want %+v", got, want)

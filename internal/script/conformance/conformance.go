@@ -62,7 +62,7 @@ func Run(t testing.TB, cfg Config) {
 					abandoned.Add(1)
 				case err != nil:
 					failed.Add(1)
-					t.Errorf("seed %d: %v\n%s", cfg.Seed+i, err, s.history())
+					t.Errorf("seed %d: %v\n%s", cfg.Seed+i, err, s.log)
 				}
 			}
 		})

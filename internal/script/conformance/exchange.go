@@ -51,9 +51,9 @@ func (s *sequence) exchange(ctx context.Context,
 		return cmd, msgs, plain, nil
 	}
 	// Redis itself takes the time of an expiry a little apart from TIME.
-	s.slack = max(s.slack, after.Val().UnixMilli()-s.now+2)
+	s.slack = max(s.slack, slack(after.Val().UnixMilli()-s.now+2))
 	for _, edge := range s.data.Edges() {
-		if d := edge - s.now; -2*s.slack <= d && d <= 2*s.slack {
+		if d := slack(edge - s.now); -2*s.slack <= d && d <= 2*s.slack {
 			return nil, nil, "", errNear
 		}
 	}
@@ -134,13 +134,13 @@ func (s *sequence) requestAs(ctx context.Context, terms *protocol.Terms, owner s
 			return err
 		}
 	}
-	s.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v\n      and  %+v\n      "+
+	s.log.note("%d %v %v T=%d list=%t patient=%t %+v cap=%d w=%d ttl=%v\n      got  %+v\n      and  %+v\n      "+
 		"want %+v %+v",
 		s.now, r.Op, terms.ID, r.Ticket, r.List, r.Patient, r.Stored, terms.Capacity, terms.Weight, terms.TTL,
 		answers[0], answers[1], want, b.outs)
 	for _, got := range answers {
 		if got.Record != nil && want.Record != nil {
-			if err := s.sameEntry(got.Record, want.Record); err != nil {
+			if err := s.slack.sameEntry(got.Record, want.Record); err != nil {
 				return err
 			}
 		}
@@ -189,7 +189,7 @@ func (s *sequence) look(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", err, b.want)
 	}
-	s.note("%d look T=%d\n      got  %+v\n      want %+v", s.now, t, got, want)
+	s.log.note("%d look T=%d\n      got  %+v\n      want %+v", s.now, t, got, want)
 	if err := s.compareQueue(got, want); err != nil {
 		return err
 	}
@@ -212,7 +212,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 			return err
 		}
 		s.data.Redlock.Delete(s.now, "")
-		s.note("%d del plain", s.now)
+		s.log.note("%d del plain", s.now)
 		return s.comparePlain(plain)
 	}
 	value := "foreign"
@@ -235,7 +235,7 @@ func (s *sequence) foreign(ctx context.Context) error {
 		return err
 	}
 	s.data.Redlock.Set(s.now, value, ttl)
-	s.note("%d set plain %q %v", s.now, value, ttl)
+	s.log.note("%d set plain %q %v", s.now, value, ttl)
 	return s.comparePlain(plain)
 }
 
@@ -245,7 +245,7 @@ func (s *sequence) pass(d time.Duration) error {
 	} else {
 		time.Sleep(d)
 	}
-	s.note("%v pass", d)
+	s.log.note("%v pass", d)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (s *sequence) forget(ctx context.Context) error {
 	}
 	_, _, _, err := s.exchange(ctx, s.del(k.Plain(), k.State(), k.Queue(), k.Claims()))
 	s.server.Model.Forget()
-	s.note("%d forget", s.now)
+	s.log.note("%d forget", s.now)
 	return err
 }
 
@@ -57,7 +57,7 @@ func (s *sequence) found(ctx context.Context, ready bool) error {
 		}
 	}
 	s.server.Model.Count(s.set.Stamp)
-	s.note("%d found ready=%t", s.now, ready)
+	s.log.note("%d found ready=%t", s.now, ready)
 	return s.compareMarker(ctx)
 }
 
@@ -72,7 +72,7 @@ func (s *sequence) compareMarker(ctx context.Context) error {
 	if len(g) == 3 && len(w) == 3 {
 		gotBorn, err1 := strconv.ParseInt(g[1], 10, 64)
 		wantBorn, err2 := strconv.ParseInt(w[1], 10, 64)
-		if d := gotBorn - wantBorn; err1 == nil && err2 == nil && -s.slack <= d && d <= s.slack {
+		if d := slack(gotBorn - wantBorn); err1 == nil && err2 == nil && -s.slack <= d && d <= s.slack {
 			w[1] = g[1]
 		}
 	}
@@ -95,7 +95,7 @@ func (s *sequence) age(ctx context.Context) error {
 		fmt.Sprintf("%d 0 run %d w", inc, s.guard.Milliseconds())})
 	s.server.Model.Run = "run"
 	s.server.Model.Bootstrap(s.now, inc)
-	s.note("%d age", s.now)
+	s.log.note("%d age", s.now)
 	return err
 }
 
@@ -119,8 +119,8 @@ func (s *sequence) mark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note("%d mark %s %s: %d, %v old, want %d, %v", s.now, run, jumped, got, age, want, wantAge)
-	if got != want || !s.near(age, wantAge) {
+	s.log.note("%d mark %s %s: %d, %v old, want %d, %v", s.now, run, jumped, got, age, want, wantAge)
+	if got != want || !s.slack.near(age, wantAge) {
 		return fmt.Errorf("incarnation %d, %v old, want %d, %v", got, age, want, wantAge)
 	}
 	return s.compareMarker(ctx)

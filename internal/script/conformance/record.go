@@ -80,7 +80,7 @@ func (s *sequence) forge(ctx context.Context) error {
 	record := fmt.Sprintf("0 %d %v %d %v 0 0 0 forged", promise.Ticket, promise.ID, v.Ticket, v.ID)
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.keys.Record(), record})
 	s.data.Forge(protocol.Stored{Version: v, Value: []byte("forged")}, promise)
-	s.note("%d forged %v, promise %v", s.now, v, promise)
+	s.log.note("%d forged %v, promise %v", s.now, v, promise)
 	return err
 }
 
@@ -94,7 +94,7 @@ func (s *sequence) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.note("%d complete %d: %v, want %v", s.now, inc, b.got, b.want)
+	s.log.note("%d complete %d: %v, want %v", s.now, inc, b.got, b.want)
 	if !reflect.DeepEqual(b.got, b.want) {
 		return fmt.Errorf("caughtup: %v, want %v", b.got, b.want)
 	}
@@ -115,6 +115,6 @@ func (s *sequence) resize(ctx context.Context) error {
 	}
 	_, _, _, err := s.exchange(ctx, []any{"SET", s.beside(), record})
 	s.data.Resize(limit, at)
-	s.note("%d resize to %d", s.now, limit)
+	s.log.note("%d resize to %d", s.now, limit)
 	return err
 }

@@ -77,7 +77,7 @@ type sequence struct {
 	count   bool // it is a semaphore's
 	set     *nodeset.Configuration
 	timed   bool // time is let pass
-	slack   int64
+	slack   slack
 	now     int64
 	actors  []*actor
 	resizes protocol.Ticket
@@ -85,7 +85,7 @@ type sequence struct {
 	herd    bool   // more claims than one request deals with
 	done    int    // parts of requests of many that were done
 	mixed   int    // requests of many in which two claims had something done
-	log     []string
+	log     history
 }
 
 func newSequence(cfg Config, p *pushes, seed uint64) *sequence {
@@ -225,11 +225,11 @@ func (s *sequence) ahead(clock protocol.Ticket) protocol.Ticket {
 	}
 }
 
-// note adds a line to the log that explains a failure.
-func (s *sequence) note(format string, args ...any) {
-	s.log = append(s.log, fmt.Sprintf(format, args...))
+// history are lines that explain a failure.
+type history []string
+
+func (h *history) note(format string, args ...any) {
+	*h = append(*h, fmt.Sprintf(format, args...))
 }
 
-func (s *sequence) history() string {
-	return "  " + strings.Join(s.log, "\n  ")
-}
+func (h history) String() string { return "  " + strings.Join(h, "\n  ") }

@@ -19,7 +19,7 @@ func (s *Server) SetClock(offset time.Duration, rate float64) error {
 // at rate times the machine's speed from there: ShiftClock(0, 1.005) makes it
 // fast and nothing else.
 func (s *Server) ShiftClock(d time.Duration, rate float64) error {
-	return s.setClock(rate, func(t time.Time) time.Duration { return s.clock.now(t).Sub(t) + d })
+	return s.setClock(rate, func(t time.Time) time.Duration { return s.host.clock.now(t).Sub(t) + d })
 }
 
 func (s *Server) setClock(rate float64, offset func(time.Time) time.Duration) error {
@@ -34,17 +34,17 @@ func (s *Server) setClock(rate float64, offset func(time.Time) time.Duration) er
 		return fmt.Errorf("redistest: clock of %s: a rate of %v", s.Addr(), rate)
 	}
 	t := time.Now().Round(0)
-	c := clock{s.clock.changes + 1, offset(t), rate - 1, t}
+	c := clock{s.host.clock.changes + 1, offset(t), rate - 1, t}
 	// The server reads what the previous change has written until this one counts.
 	// A half of it counts as none.
 	shown := []uint64{uint64(c.offset), uint64(t.UnixNano()), math.Float64bits(c.gains)}
-	if err := s.write(int64(shownAt+c.changes%2*shownSize), shown...); err != nil {
+	if err := s.host.write(int64(shownAt+c.changes%2*shownSize), shown...); err != nil {
 		return err
 	}
-	if err := s.write(changesAt, c.changes); err != nil {
+	if err := s.host.write(changesAt, c.changes); err != nil {
 		return err
 	}
-	s.clock = c
+	s.host.clock = c
 	return nil
 }
 
@@ -53,5 +53,5 @@ func (s *Server) setClock(rate float64, offset func(time.Time) time.Duration) er
 func (s *Server) Clock() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.clock.now(time.Now())
+	return s.host.clock.now(time.Now())
 }

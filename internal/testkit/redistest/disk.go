@@ -18,7 +18,7 @@ func (s *Server) SetDisk(delay time.Duration) error {
 	if s.closed {
 		return ErrClosed
 	}
-	return s.write(delayAt, uint64(delay))
+	return s.host.write(delayAt, uint64(delay))
 }
 
 // CutPower ends the server as a power cut ends its machine: it is killed, and
@@ -33,9 +33,9 @@ func (s *Server) CutPower() (gone int64, err error) {
 	if err := s.kill(); err != nil {
 		return 0, err
 	}
-	err = s.logs(func(path string, size int64) error {
+	err = s.host.logs(func(path string, size int64) error {
 		var synced int64 // none of it, if the server never asked
-		text, err := os.ReadFile(s.syncedFile(path))
+		text, err := os.ReadFile(s.host.syncedFile(path))
 		if err == nil && len(text) == 8 {
 			synced = int64(binary.NativeEndian.Uint64(text))
 		}

@@ -31,7 +31,7 @@ var errPortTaken = errors.New("port is taken")
 // A Server is one redis-server. Its address and directory stay the same across
 // restarts. Its methods may be called concurrently.
 type Server struct {
-	host
+	host   host
 	binary string
 	cfg    config
 
@@ -64,7 +64,7 @@ func (s *Server) URL() string {
 }
 
 // Dir is the server's working directory, where its append-only file lies.
-func (s *Server) Dir() string { return s.dir }
+func (s *Server) Dir() string { return s.host.dir }
 
 // Log is what the server has written to its log so far, over all its lives.
 func (s *Server) Log() string {
@@ -75,7 +75,7 @@ func (s *Server) Log() string {
 	return string(text)
 }
 
-func (s *Server) logFile() string { return filepath.Join(s.dir, "redis.log") }
+func (s *Server) logFile() string { return filepath.Join(s.host.dir, "redis.log") }
 
 // Running says whether the server's process exists. A server that was stopped
 // by [Server.Stop] is running.
@@ -183,7 +183,7 @@ func (s *Server) open() error {
 	if err != nil {
 		return fmt.Errorf("redistest: %w", err)
 	}
-	s.dir = dir
+	s.host.dir = dir
 	if s.cfg.bus {
 		if s.bus, s.busReserved, err = reservePort(); err != nil {
 			return err
@@ -206,7 +206,7 @@ func (s *Server) machine() bool { return s.cfg.ownClock || s.cfg.ownDisk }
 
 func (s *Server) firstStart() error {
 	if s.machine() {
-		if err := s.openMachine(); err != nil {
+		if err := s.host.openMachine(); err != nil {
 			return err
 		}
 	}
@@ -230,8 +230,8 @@ func (s *Server) close() error {
 	if s.busReserved != nil {
 		_ = s.busReserved.Close()
 	}
-	if s.dir != "" {
-		errs = append(errs, os.RemoveAll(s.dir))
+	if s.host.dir != "" {
+		errs = append(errs, os.RemoveAll(s.host.dir))
 	}
 	return errors.Join(errs...)
 }

@@ -32,7 +32,7 @@ func (s *Server) start() error {
 	}
 
 	args := []string{
-		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.dir,
+		"--bind", "127.0.0.1", "--port", strconv.Itoa(s.port), "--dir", s.host.dir,
 		"--save", "", "--appendonly", "no",
 	}
 	if s.cfg.password != "" {
@@ -43,10 +43,10 @@ func (s *Server) start() error {
 	}
 	line := slices.Concat(s.cfg.under, []string{s.binary}, args, s.cfg.args)
 	cmd := exec.Command(line[0], line[1:]...)
-	cmd.Dir = s.dir
+	cmd.Dir = s.host.dir
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.machine() {
-		if err := s.load(cmd); err != nil {
+		if err := s.host.load(cmd); err != nil {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (s *Server) start() error {
 // it does not load.
 func (s *Server) loaded() error {
 	maps, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", s.proc.Pid()))
-	if err == nil && !bytes.Contains(maps, []byte(s.library())) {
+	if err == nil && !bytes.Contains(maps, []byte(s.host.library())) {
 		err = fmt.Errorf("%s has not loaded it", s.binary)
 	}
 	if err != nil {

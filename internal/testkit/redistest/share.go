@@ -94,16 +94,16 @@ func (s *Server) successor() *Server {
 	if s.closed || s.own || s.stopped || !s.proc.Running() {
 		return nil
 	}
-	files, err := os.ReadDir(s.dir)
+	files, err := os.ReadDir(s.host.dir)
 	if err != nil || len(files) > 1 { // more than its log: its next life would begin with data
 		return nil
 	}
-	next := &Server{binary: s.binary, port: s.port, host: host{dir: s.dir},
+	next := &Server{binary: s.binary, port: s.port, host: host{dir: s.host.dir},
 		reservation: s.reservation, proc: s.proc}
 	if s.client != nil {
 		_ = s.client.Close()
 	}
-	s.closed, s.proc, s.reservation, s.dir = true, nil, nil, ""
+	s.closed, s.proc, s.reservation, s.host.dir = true, nil, nil, ""
 	return next
 }
 
