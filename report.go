@@ -160,7 +160,8 @@ func (n *NodeReport) replica() bool { return n.Role != "" && n.Role != "master" 
 // its data, repairs it from the others. Check waits until that has been
 // attempted.
 //
-// It waits for each node until ctx is done, or for at most ten node timeouts.
+// It waits for each node until ctx is done, or for at most ten node timeouts,
+// longer if the node is far away.
 // If fewer than a majority of the nodes answer and vote, it returns
 // [ErrNoQuorum] along with the full report. After [Quorum.Close] it returns
 // [ErrClosed].

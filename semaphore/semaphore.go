@@ -314,7 +314,7 @@ func (s *Weighted) there(ctx context.Context, try bool) (uint64, error) {
 		n, _, err := core.Permits(ctx, s.q, s.spec)
 		return n, err
 	}
-	asked, cancel := context.WithTimeout(ctx, 2*s.spec.Set.NodeTimeout)
+	asked, cancel := context.WithTimeout(ctx, s.q.Rounds(s.spec.Set, 2))
 	defer cancel()
 	n, _, err := core.Permits(asked, s.q, s.spec)
 	if f, ok := errors.AsType[*fault.Failure](err); ok && asked.Err() != nil && ctx.Err() == nil {

@@ -265,7 +265,7 @@ func (a asker) List(node int, cursor string) (names []string, next string, err e
 	// another command.
 	n, begin, end := a.q.Nodes.At(node), a.q.Set.Prefix+":{", ":r"
 	glob := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(begin) + "*" + end
-	ctx, cancel := context.WithTimeout(a.q.Life, 10*a.q.Set.NodeTimeout)
+	ctx, cancel := context.WithTimeout(a.q.Life, 10*n.Timeout(&a.q.Set))
 	defer cancel()
 	if err := a.hasSlot(ctx, n); err != nil {
 		return nil, "", err

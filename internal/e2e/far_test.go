@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 	"github.com/quorate/quorate/once"
+	"github.com/quorate/quorate/semaphore"
 )
 
 // However far the nodes are, a client connects, and a free name is had by a
@@ -85,6 +86,41 @@ func TestVeryFarNodesRecordTheirSet(t *testing.T) {
 			}
 			_, err = members.Get(ctx, q)
 			require.NoError(t, err)
+		})
+	}
+}
+
+// Calls that ask a node several questions, one after another, give each of them
+// the time that the node needs: Check, a try of more permits than the caller knows
+// of, and the repair of a node that has lost its data.
+func TestQuestionsToVeryFarNodes(t *testing.T) {
+	for _, timeout := range []time.Duration{200 * time.Millisecond, 50 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			nodes := memory.NewNodes(3)
+			for _, n := range nodes {
+				n.Delay(1500 * time.Millisecond)
+			}
+			q, err := quorate.New(nodes.Clients(t), nodes.Option(), quorate.WithNodeTimeout(timeout))
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, q.Close()) }()
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			defer cancel()
+			_, err = members.Get(ctx, q)
+			require.NoError(t, err)
+			repaired := func(n int) bool {
+				return e2e.EventuallyWithin(time.Minute, func() bool {
+					report, err := q.Check(ctx)
+					return err == nil && report.Nodes[n].Err == nil && report.Nodes[n].CaughtUp
+				})
+			}
+			require.NoError(t, semaphore.NewWeighted(q, "s", 1).Resize(ctx, 2))
+			for i := range nodes {
+				require.True(t, repaired(i))
+			}
+			assert.True(t, semaphore.NewWeighted(q, "s", 1).TryAcquire(2))
+			nodes[2].Stop()
+			nodes[2].Start(false)
+			require.True(t, repaired(2))
 		})
 	}
 }

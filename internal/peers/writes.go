@@ -164,7 +164,7 @@ func (w *writes) tryUntilTaken() {
 		case <-time.After(pause - w.last()):
 		case <-ps.Over:
 		}
-		ctx, cancel := context.WithTimeout(ps.Life, 10*ps.Set.NodeTimeout)
+		ctx, cancel := context.WithTimeout(ps.Life, 10*w.n.Timeout(&ps.Set))
 		_, _ = w.Try(ctx) // it is noted
 		cancel()
 		if !w.goesOn() {
