@@ -74,7 +74,6 @@ const (
 type claimMove struct {
 	claim    uint32
 	sent     []sent
-	phase    lease.Phase
 	admitted bool   // just now
 	wrong    string // what it did that no claim may ever do
 }
@@ -163,7 +162,6 @@ func (x *claimParts) compute(e claimEvent) claimMove {
 	m.sent = append(m.sent, x.enqueue(p, e, send)...)
 	lease.Free(send)
 
-	m.phase = a.State.Phase()
 	m.admitted = before != lease.Holding && a.State.Phase() == lease.Holding
 	p.ticket, p.final = a.State.Ticket(), a.State.Phase().Final()
 	p.admitted = p.admitted || m.admitted
