@@ -96,4 +96,8 @@ const (
 	SetPromise
 	// SetHigher: a node moves to later configurations only.
 	SetHigher
+	// SetGuard: a node that moves to a longer guard time waits for that one, from
+	// the birth of its memory. It may have forgotten a lease of a configuration
+	// with the longer one, and vote for another claim (set-guard.txt).
+	SetGuard
 )

@@ -74,14 +74,17 @@ func (n *Node) step(now int64, s nodeset.RecordStep, fresh protocol.Incarnation)
 }
 
 // begin has the node serve a configuration. It begins another incarnation if it
-// has forgotten what it did. Its settings are those of the configuration. Its
-// guard time ends when it did: a longer one is not begun again, or each node
-// would stop voting as settings are changed.
+// has forgotten what it did. Its settings are those of the configuration. A
+// shorter guard time ends when the longer one would have.
+//
+// Invariant: a longer guard time counts from the birth of the node's memory,
+// also if the shorter one is over (set-guard.txt). The node may have come back
+// with an earlier configuration, and have forgotten leases of later ones.
 func (n *Node) begin(now int64, c *nodeset.Configuration, fresh protocol.Incarnation, forgotten bool) {
 	guard := c.Guard().Milliseconds()
 	if !n.marked || forgotten {
 		n.Mark(now, fresh)
-	} else {
+	} else if guard < n.guardTime || n.off(SetGuard) {
 		n.born += n.guardTime - guard
 	}
 	n.Configure(c.Guard(), c.Retention())

@@ -22,8 +22,10 @@ local higher = config ~= '' and (present == '' or match(present, '^%d+') - match
 
 -- begin gives the marker of this node to a configuration. A node without one
 -- has forgotten what it did, or never did anything: its guard time begins. Else
--- its guard time ends when it did: a longer one of the configuration is not
--- begun again, or each node would stop voting as settings are changed.
+-- a longer guard time of the configuration counts from the birth of its memory,
+-- also if the shorter one is over: it may have come back with an earlier
+-- configuration, and have forgotten leases of later ones. A shorter one ends
+-- when the longer one would have.
 local function begin(forgotten, tail)
   local clock = call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
@@ -34,7 +36,7 @@ local function begin(forgotten, tail)
     born, run, rest = now, ARGV[6], ''
     if op == 'ready' and phase ~= 'c' then born, rest = 0, ' w' end
   else
-    born = math.max(0, born + guard - ARGV[7])
+    born = born + math.max(0, guard - ARGV[7])
   end
   if tail then rest = rest == ' w' and tail or '' end
   if present ~= '' then call('DEL', markerOf(present)) end

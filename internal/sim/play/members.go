@@ -77,7 +77,8 @@ func (s *recorders) recordSet(a *args) error {
 	return nil
 }
 
-// change reads what is added to a set and removed: [add NODES] [remove NODES].
+// change reads what is added to a set and removed, and the guard time that it
+// gets: [add NODES] [remove NODES] [guard DURATION].
 func (s *recorders) change(a *args) change.Goal {
 	var add, remove []*world.Node
 	if a.take("add") {
@@ -86,7 +87,14 @@ func (s *recorders) change(a *args) change.Goal {
 	if a.take("remove") {
 		remove = s.c.nodes(a)
 	}
-	return s.c.World.Operators.Change(add, remove)
+	goal := s.c.World.Operators.Change(add, remove)
+	if a.take("guard") {
+		shared := s.c.World.Settings()
+		shared.Guard = a.duration()
+		shared.Retention = max(shared.Retention, shared.Guard)
+		goal.Shared = &shared
+	}
+	return goal
 }
 
 // operator reads a process that counts on a recorded set.
@@ -98,7 +106,7 @@ func (s *recorders) operator(a *args) (*world.Proc, error) {
 	return q, a.err
 }
 
-// exchange LABEL [add NODES] [remove NODES]: the process exchanges nodes, as an
+// exchange LABEL [add NODES] [remove NODES] [guard DURATION]: the process exchanges nodes, as an
 // operator does.
 func (s *recorders) exchange(a *args) error {
 	q, err := s.operator(a)
@@ -132,7 +140,7 @@ func (s *recorders) undo(a *args) error {
 	return nil
 }
 
-// decide LABEL begin [add NODES] [remove NODES], or decide LABEL join, finish
+// decide LABEL begin [add NODES] [remove NODES] [guard DURATION], or decide LABEL join, finish
 // or undo: the process decides at once what follows.
 func (s *recorders) decide(a *args) error {
 	q, err := s.operator(a)
