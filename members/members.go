@@ -110,10 +110,10 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 }
 
 // Add adds nodes to the set. Each url is in the format of [quorate.Connect] and
-// names a server or a Sentinel set that is empty or has left this set. Adding
-// takes two guard times: during the first, the new nodes copy the data of the
-// others; during the second, a lock needs a majority of both the old and the
-// new set.
+// names a server or a Sentinel set that is empty or has left this set, with the
+// database number of q's nodes. Adding takes two guard times: during the first,
+// the new nodes copy the data of the others; during the second, a lock needs a
+// majority of both the old and the new set.
 func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 	return change(ctx, q, "add members", operator.Exchange{Add: urls})
 }

@@ -54,14 +54,8 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	if err = x.prepareShared(c); err != nil {
 		return err
 	}
-	added, err := setup.ParseNodes(x.ask.Add)
-	if err == nil {
-		err = x.set.PrepareAll(added)
-	}
+	added, err := x.nodes(x.ask.Add...)
 	if err != nil {
-		return err
-	}
-	if err := shortEnough(added...); err != nil {
 		return err
 	}
 	switch {
@@ -129,14 +123,8 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	if err != nil {
 		return err
 	}
-	moved, err := setup.ParseNodes([]string{m.To})
-	if err == nil {
-		err = x.set.PrepareAll(moved)
-	}
+	moved, err := x.nodes(m.To)
 	if err != nil {
-		return err
-	}
-	if err := shortEnough(moved...); err != nil {
 		return err
 	}
 	from, to := c.Place(old[0]), moved[0]
@@ -197,15 +185,26 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 	return nil
 }
 
-// shortEnough refuses an address that is too long for the record of the set.
-func shortEnough(all ...setup.Address) error {
+// nodes parses the addresses that the set is to record. It refuses those that
+// are too long for the record, and those with another database than the set's.
+func (x *exchange) nodes(given ...string) ([]setup.Address, error) {
+	all, err := setup.ParseNodes(given)
+	if err == nil {
+		err = x.set.PrepareAll(all)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range all {
 		if n := len(a.Name()); n > nodeset.MaxAddr {
-			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
+			return nil, fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
 				fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
 		}
+		if err := x.q.Clients.CheckDatabase(a); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return all, nil
 }
 
 // prepareShared fills in the settings that are not to be changed. While they

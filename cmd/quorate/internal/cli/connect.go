@@ -47,8 +47,9 @@ func (t *Target) NodeFlags(cmd *cobra.Command) {
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
 		f.StringVar(&t.nodes, "nodes", "",
 			"addresses of the nodes, separated by commas: host:port, redis://…, rediss://…, redis+cluster://…, "+
-				"rediss+cluster://… or unix:///path. Other users of this machine can see passwords given here, so use "+
-				"$QUORATE_NODES or --password-file for those (default: $QUORATE_NODES)")
+				"rediss+cluster://… or unix:///path, all with the same database number. Other users of this machine "+
+				"can see passwords given here, so use $QUORATE_NODES or --password-file for those "+
+				"(default: $QUORATE_NODES)")
 		f.StringVar(&t.config, "config", "",
 			"YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
 		f.StringVar(&t.prefix, "prefix", "quorate",
