@@ -6,7 +6,7 @@ package operator
 //
 // Invariant: a call that is repeated after it died finds the same change.
 // Members that the earlier call added get the identities that they already
-// have, and removing a node that is gone already is no error.
+// have. If that call has made the whole change, the error says so.
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// Without the check a typing error in the address would be reported as
 		// done, and the node that was meant would stay in the set.
 		if c.Place(a) < 0 {
-			return notMember(a, c)
+			return x.removedBefore(a, c)
 		}
 		x.goal.Remove = append(x.goal.Remove, c.Members[c.Place(a)].Addr)
 	}
@@ -66,13 +66,10 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
 		return fmt.Errorf("%w: there is nothing to change", fault.ErrInvalid)
 	}
-	// A server is known by its run: localhost and 127.0.0.1 are one.
-	runs := map[string]string{}
-	for _, n := range x.q.Nodes.Live() {
-		if run := n.Info().RunID; run != "" {
-			runs[run] = n.Addr
-		}
+	if len(c.Members) == 1 && c.Skew() == 0 && len(added) > len(x.goal.Remove) {
+		return needsSkew(c)
 	}
+	runs := x.runs()
 	for _, a := range added {
 		if a.IsCluster() {
 			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid,
@@ -84,12 +81,27 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		m := nodeset.Member{Identity: peers.Identity(), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
+			// The call that added it may have died: the node needs a login that only
+			// the calls know. If the node does not answer, the change waits for it.
+			_, _, _ = x.keeps(ctx, a)
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
 			return fmt.Errorf("%w: %s cannot be added: %w", fault.ErrInvalid, m.Addr, err)
 		}
 		x.goal.Add = append(x.goal.Add, m)
 	}
 	return nil
+}
+
+// runs returns the address of each server by its run: localhost and 127.0.0.1
+// are one.
+func (x *exchange) runs() map[string]string {
+	runs := map[string]string{}
+	for _, n := range x.q.Nodes.Live() {
+		if run := n.Info().RunID; run != "" {
+			runs[run] = n.Addr
+		}
+	}
+	return runs
 }
 
 // addresses returns the nodes' addresses, which are given as such or as URLs.
@@ -108,12 +120,6 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 		all = append(all, a.Name())
 	}
 	return all, err
-}
-
-// notMember is the error for an address that belongs to no member.
-func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid,
-		addr, strings.Join(c.Addrs(), " "))
 }
 
 // prepareMove finds out which member gets another address, and that it answers
