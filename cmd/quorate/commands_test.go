@@ -104,7 +104,7 @@ func TestMembersList(t *testing.T) {
 	assert.NotContains(t, out, c.Node(3).Addr())
 }
 
-// While too few nodes answer to tell which set they are, no text names
+// While too few nodes show which set they are of, no text names
 // Bootstrap: nodes that gave leases may be among those that are down.
 func TestTooFewNodesToTellTheSet(t *testing.T) {
 	t.Parallel()

@@ -81,9 +81,6 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		m := nodeset.Member{Identity: peers.Identity(), Addr: a.Name()}
 		if k := c.Place(m.Addr); k >= 0 { // the call is repeated, or it is an error that Outcome finds
 			m.Identity = c.Members[k].Identity
-			// The call that added it may have died: the node needs a login that only
-			// the calls know. If the node does not answer, the change waits for it.
-			_, _, _ = x.keeps(ctx, a)
 		} else if err := x.suits(ctx, a, c, runs); err != nil {
 			return fmt.Errorf("%w: %s cannot be added: %w", fault.ErrInvalid, m.Addr, err)
 		}
