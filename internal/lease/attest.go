@@ -16,12 +16,12 @@ import (
 
 // attestingQuorum reports whether the nodes that have answered can attest that
 // there is nothing newer: q nodes that are caught up, or all nodes, since then
-// no other node is left to ask. Whether they have promised does not matter.
+// no other node is left to ask.
 func (q *RegisterOp) attestingQuorum() bool {
 	caughtUp, all := uint32(0), uint32(0)
 	for i := range q.peers {
 		p := &q.peers[i]
-		if !p.answered ||
+		if !p.answered || !q.recentEnough(p) ||
 			p.entry.Forged { //mutant:RuleForged
 			continue
 		}
@@ -59,7 +59,8 @@ func CanListNames(sets protocol.Quorums, node int, kept bool, caughtUp, listed u
 // promised: docs/internals/protocol.md, The record. For example, an open with
 // nodes A, B and C, of which B is not caught up:
 //
-//	A and B promise. That is a majority, but only A can attest.
+//	A and B promise. That is a majority, so evidence is collected from now on.
+//	A's promise counts as evidence, but B cannot attest. So C is asked again.
 //	C does not vote for the claim, but is caught up: A and C attest. Settled.
 func (q *RegisterOp) judgeWrite(now protocol.Time) {
 	taken, superseded, missing := uint32(0), uint32(0), uint32(0)
@@ -79,9 +80,51 @@ func (q *RegisterOp) judgeWrite(now protocol.Time) {
 	switch {
 	case q.Sets.Blocked(superseded) || q.stuckTooLong(now, q.stuck(superseded, missing)):
 		q.outcome = Superseded
-	case q.Sets.Met(taken) && (q.Op == protocol.OpPut || q.attestingQuorum()):
+	case !q.Sets.Met(taken):
+		// Evidence must be from after a majority took the open: a put of an
+		// earlier run may still reach a majority until then. That majority may
+		// be gone, if one of its nodes lost its data, and then a later majority
+		// needs new evidence.
+		q.evidenceFrom = 0
+	case q.Op == protocol.OpPut:
 		q.outcome = Settled
+	default:
+		q.askOthers(now)
+		if q.attestingQuorum() {
+			q.outcome = Settled
+		}
 	}
+}
+
+// askOthers begins to collect evidence, if a majority has taken an open just
+// now. It schedules a request to each node that has not taken it and whose
+// answer is from before.
+func (q *RegisterOp) askOthers(now protocol.Time) {
+	first := q.evidenceFrom == 0
+	if first {
+		q.evidenceFrom = now
+	}
+	for i := range q.peers {
+		if p := &q.peers[i]; p.pendingSince == 0 && (first || p.askAt == 0) &&
+			!(p.answered && q.recentEnough(p)) {
+			p.askAt = now
+		}
+	}
+}
+
+// recentEnough reports whether the newest answer of a node may be evidence. While
+// an open collects evidence, the answer must be a promise, or to a request sent
+// at evidenceFrom or later. Equality counts: askOthers sends at evidenceFrom.
+//
+// Fresh is not enough here. For example, node B has told claim f that nothing is
+// recorded, and f's process stands still while its clock does, too:
+//
+//	The late put of an earlier run reaches B and C. C loses its data.
+//	When f goes on, B's answer still counts as fresh, and C promises.
+//	B is asked again, and f finds the value.
+func (q *RegisterOp) recentEnough(p *registerPeer) bool {
+	return q.evidenceFrom == 0 || p.taken ||
+		p.answerSent >= q.evidenceFrom //mutant:RuleAfter=true
 }
 
 // stuck reports whether the first operation of a run can neither reach a

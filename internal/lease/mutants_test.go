@@ -49,6 +49,7 @@ func TestMutants(t *testing.T) {
 		{"a bare majority is not told of", "RuleBare", bare},
 		{"a put counts that a node took after it had forgotten a later run", "RuleLateTake", lateTake},
 		{"a value counts at a node that took it after a later run had looked", "RuleLateRead", lateRead},
+		{"an open counts what a node said before a majority had promised", "RuleAfter", openAfter},
 	} {
 		var f findings.Findings
 		restore := mutant.Off(m.rule)

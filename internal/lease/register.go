@@ -65,7 +65,10 @@ type RegisterOp struct {
 	// An open or a first put: since when it has been stuck; 0: it is not. Set by
 	// stuckTooLong.
 	stuckSince protocol.Time
-	peers      []registerPeer
+	// An open: only answers to requests sent from this time on count as evidence
+	// of a node that has not taken it; 0: no majority has. See judgeWrite.
+	evidenceFrom protocol.Time
+	peers        []registerPeer
 }
 
 // registerPeer is what an operation knows about one node.

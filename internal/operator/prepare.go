@@ -6,7 +6,7 @@ package operator
 //
 // Invariant: a call that is repeated after it died finds the same change.
 // Members that the earlier call added get the identities that they already
-// have. If that call has made the whole change, the error says so.
+// have, and removing a node that is gone already is no error.
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// Without the check a typing error in the address would be reported as
 		// done, and the node that was meant would stay in the set.
 		if c.Place(a) < 0 {
-			return x.removedBefore(a, c)
+			return notMember(a, c)
 		}
 		x.goal.Remove = append(x.goal.Remove, c.Members[c.Place(a)].Addr)
 	}
@@ -54,8 +54,14 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	if err = x.prepareShared(c); err != nil {
 		return err
 	}
-	added, err := x.nodes(x.ask.Add...)
+	added, err := setup.ParseNodes(x.ask.Add)
+	if err == nil {
+		err = x.set.PrepareAll(added)
+	}
 	if err != nil {
+		return err
+	}
+	if err := shortEnough(added...); err != nil {
 		return err
 	}
 	switch {
@@ -66,10 +72,13 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
 		return fmt.Errorf("%w: there is nothing to change", fault.ErrInvalid)
 	}
-	if len(c.Members) == 1 && c.Skew() == 0 && len(added) > len(x.goal.Remove) {
-		return needsSkew(c)
+	// A server is known by its run: localhost and 127.0.0.1 are one.
+	runs := map[string]string{}
+	for _, n := range x.q.Nodes.Live() {
+		if run := n.Info().RunID; run != "" {
+			runs[run] = n.Addr
+		}
 	}
-	runs := x.runs()
 	for _, a := range added {
 		if a.IsCluster() {
 			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid,
@@ -87,18 +96,6 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		x.goal.Add = append(x.goal.Add, m)
 	}
 	return nil
-}
-
-// runs returns the address of each server by its run: localhost and 127.0.0.1
-// are one.
-func (x *exchange) runs() map[string]string {
-	runs := map[string]string{}
-	for _, n := range x.q.Nodes.Live() {
-		if run := n.Info().RunID; run != "" {
-			runs[run] = n.Addr
-		}
-	}
-	return runs
 }
 
 // addresses returns the nodes' addresses, which are given as such or as URLs.
@@ -119,6 +116,12 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 	return all, err
 }
 
+// notMember is the error for an address that belongs to no member.
+func notMember(addr string, c *nodeset.Configuration) error {
+	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid,
+		addr, strings.Join(c.Addrs(), " "))
+}
+
 // prepareMove finds out which member gets another address, and that it answers
 // there.
 func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
@@ -126,8 +129,14 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	if err != nil {
 		return err
 	}
-	moved, err := x.nodes(m.To)
+	moved, err := setup.ParseNodes([]string{m.To})
+	if err == nil {
+		err = x.set.PrepareAll(moved)
+	}
 	if err != nil {
+		return err
+	}
+	if err := shortEnough(moved...); err != nil {
 		return err
 	}
 	from, to := c.Place(old[0]), moved[0]
@@ -188,26 +197,15 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 	return nil
 }
 
-// nodes parses the addresses that the set is to record. It refuses those that
-// are too long for the record, and those with another database than the set's.
-func (x *exchange) nodes(given ...string) ([]setup.Address, error) {
-	all, err := setup.ParseNodes(given)
-	if err == nil {
-		err = x.set.PrepareAll(all)
-	}
-	if err != nil {
-		return nil, err
-	}
+// shortEnough refuses an address that is too long for the record of the set.
+func shortEnough(all ...setup.Address) error {
 	for _, a := range all {
 		if n := len(a.Name()); n > nodeset.MaxAddr {
-			return nil, fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
+			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
 				fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
 		}
-		if err := x.q.Clients.CheckDatabase(a); err != nil {
-			return nil, err
-		}
 	}
-	return all, nil
+	return nil
 }
 
 // prepareShared fills in the settings that are not to be changed. While they

@@ -49,9 +49,9 @@ var claims = []Rule{
 		"Resize that failed"},
 	{"RuleKeep", "a holder keeps its permits when a Resize leaves fewer: it is lost for nothing"},
 	{"RuleAttest", "a node that lost its data cannot attest that nothing is recorded: a thing is done twice"},
-	{"RuleFresh", "an answer counts for less than a guard time: the node may have forgotten since what it " +
+	{"RuleFresh", "an answer about a record counts for a limited time: the node may have forgotten since what it " +
 		"took, and be caught up again"},
-	{"RuleFreshHalf", "and for less than half of one: a reader combines what a node told it before a run began " +
+	{"RuleFreshHalf", "and for less than half of a guard time: a reader combines what a node told it before a run began " +
 		"with what a node tells that has forgotten that run"},
 	{"RuleLongRun", "a run of once that takes long records that the work is not done yet: the nodes have forgotten " +
 		"its promise, and readers find what an earlier run recorded"},
@@ -67,6 +67,8 @@ var claims = []Rule{
 	{"RuleOutlast",
 		"a holder counts what a node told it before it lost its data, until that lease ends: it is " +
 			"lost for nothing"},
+	{"RuleAfter", "an open asks nodes that have not promised again once a majority has: a run whose clock stood still " +
+		"does not find what was recorded in between"},
 	{"RuleEveryList",
 		"a node is repaired with the names of all nodes that may be the only one to know one: it " +
 			"attests that nothing is recorded, which is"},
