@@ -164,7 +164,10 @@ func (a asker) Each(n int, f func(io repair.IO, k int)) {
 }
 
 func (a asker) Look(node int, clock bool) (repair.Marker, error) {
-	return a.lookAt(a.q.Life, a.q.Nodes.At(node), a.q.Members.MarkerKey(), clock)
+	home := a.q.Members.Home()
+	m, err := a.lookAt(a.q.Life, a.q.Nodes.At(node), home.Marker(a.q.Set.Prefix), clock)
+	m.Home = string(home)
+	return m, err
 }
 
 // TakeTurn takes the turn at the node being repaired. One SET with NX and PX
@@ -216,9 +219,10 @@ func (a asker) YieldTurn() { a.send(a.node, "DEL", a.turn()) }
 
 // Mark marks the node as caught up. The script compares the incarnation: a node
 // that has lost its data again since the names were listed stays unmarked,
-// because it lacks the records copied before that.
-func (a asker) Mark(inc protocol.Incarnation) (bool, error) {
-	v, err := a.answer(a.node, script.AppendCaughtUp(nil, a.q.Members.MarkerKey(), inc))
+// because it lacks the records copied before that. So does a node that has moved:
+// its marker has another key.
+func (a asker) Mark(inc protocol.Incarnation, home string) (bool, error) {
+	v, err := a.answer(a.node, script.AppendCaughtUp(nil, script.Home(home).Marker(a.q.Set.Prefix), inc))
 	return len(v) == 1 && v[0].Int == 1, err
 }
 

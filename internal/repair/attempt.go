@@ -68,8 +68,12 @@ type Attempt struct {
 // listed, and which of them it has not copied yet.
 // Invariant: the names belong to one incarnation. A name that was copied in an
 // earlier incarnation has been lost again (repair-begins-again.txt).
+//
+// Invariant: and to one configuration. In Learning they are listed by nodes that
+// leave, which need not have what is recorded once the node counts.
 type progress struct {
 	incarnation protocol.Incarnation
+	home        string // see Marker
 	listed      bool
 	names       []string // that are not brought yet
 	total       int
@@ -95,8 +99,8 @@ func (a *Attempt) Run(io IO) { a.err = a.repair(io) }
 // It lists names only after the node's guard time. Before that, the other nodes
 // may accept more that depends on what the node forgot.
 //
-// Invariant: the mark names the incarnation that was repaired, so a node that
-// has lost its data since ignores it.
+// Invariant: the mark names the incarnation and the configuration that was
+// repaired, so a node that has lost its data or moved since ignores it.
 func (a *Attempt) repair(io IO) error {
 	m, err := io.Look(a.Node, true)
 	if err != nil || m.CaughtUp {
@@ -134,20 +138,24 @@ func (a *Attempt) repair(io IO) error {
 			"a node is marked when it has every name that was listed")
 		invariant.Check(a.known.incarnation == m.Incarnation, "the mark names the incarnation that was repaired")
 	}
-	a.marked, err = io.Mark(a.known.incarnation)
-	if a.caughtUp = a.marked; err == nil && !a.marked { // it has lost its data again
+	a.marked, err = io.Mark(a.known.incarnation, a.known.home)
+	if a.caughtUp = a.marked; err == nil && !a.marked { // it has lost its data again, or has moved
 		return errLater
 	}
 	return a.refused(io, err)
 }
 
-// begin continues with what an earlier attempt listed in this incarnation.
+// begin continues with what an earlier attempt listed in this incarnation and
+// configuration.
 func (a *Attempt) begin(m *Marker) {
 	k := &a.known
+	if m.Home != k.home {
+		k.listed = false //mutant:RuleRepairHome
+	}
 	if m.Incarnation != k.incarnation {
-		k.incarnation = m.Incarnation
 		k.listed, k.names, k.batch = false, nil, 0 //mutant:RuleRepairRestart
 	}
+	k.incarnation, k.home = m.Incarnation, m.Home
 	if k.batch == 0 {
 		k.batch = maxBatch()
 	}

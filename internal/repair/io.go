@@ -30,8 +30,9 @@ type IO interface {
 	Read(name string, succession bool) (lease.Outcome, error)
 	// Decide decides the register of a name by a run of this client's own.
 	Decide(name string, succession bool) (bool, error)
-	// Mark marks the attempt's node as caught up if it has this incarnation.
-	Mark(inc protocol.Incarnation) (bool, error)
+	// Mark marks the attempt's node as caught up if it has this incarnation, and
+	// still serves the configuration that the marker was read as of.
+	Mark(inc protocol.Incarnation, home string) (bool, error)
 	// Each calls f concurrently for each k below n, and waits for all calls. Each
 	// call gets its own IO.
 	Each(n int, f func(io IO, k int))
@@ -46,6 +47,7 @@ type IO interface {
 // Marker is what a node reports about itself.
 type Marker struct {
 	Incarnation protocol.Incarnation
+	Home        string // names the configuration that the node serves
 	Run         string // of the server
 	CaughtUp    bool
 	Kept        bool          // it was caught up before it entered the set, and has lost nothing since

@@ -20,6 +20,7 @@ func TestMutants(t *testing.T) {
 		test func(assert.TestingT)
 	}{
 		{"a node is spared that is not caught up", "RuleSpareCaughtUp", sparesOfEachSet},
+		{"a node is marked by names of an earlier configuration", "RuleRepairHome", namesListedBeforeTheNodeCounts},
 	} {
 		var f findings.Findings
 		restore := mutant.Off(m.rule)

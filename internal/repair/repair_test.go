@@ -65,8 +65,8 @@ func (n *nodes) Decide(name string, _ bool) (bool, error) {
 	n.note("decide %s", name)
 	return n.decide(name)
 }
-func (n *nodes) Mark(inc protocol.Incarnation) (bool, error) {
-	n.note("mark %d", inc)
+func (n *nodes) Mark(inc protocol.Incarnation, home string) (bool, error) {
+	n.note("mark %d%s", inc, home)
 	return n.mark(inc)
 }
 func (n *nodes) Each(k int, f func(io IO, k int)) {

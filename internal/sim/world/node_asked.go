@@ -141,7 +141,8 @@ func (n *Node) asked(m *Message) error {
 // marker is what the node says of itself.
 func (n *Node) marker() repair.Marker {
 	inc, _ := n.Model.Incarnation()
-	return repair.Marker{Incarnation: inc, CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(),
+	set := n.Model.Set()
+	return repair.Marker{Incarnation: inc, Home: string(set.Stamp()), CaughtUp: n.Model.CaughtUp(), Kept: n.Model.Kept(),
 		Wait: n.Model.Recovering(n.Millis())}
 }
 

@@ -237,10 +237,10 @@ func (a asker) List(node int, cursor string) (names []string, next string, err e
 	return names, next, err
 }
 
-func (a asker) Mark(inc protocol.Incarnation) (ok bool, err error) {
+func (a asker) Mark(inc protocol.Incarnation, home string) (ok bool, err error) {
 	err = a.ask("complete", a.node, a.p.World.NodeTimeout, func(n *Node) {
-		has, _ := n.Model.Incarnation()
-		if ok = has == inc; ok {
+		if m := n.marker(); m.Incarnation == inc && m.Home == home {
+			ok = true
 			n.Complete(inc)
 		}
 	})

@@ -187,6 +187,8 @@ var repairs = []Rule{
 		"names are listed after the node's guard time: what is recorded in between is not found"},
 	{"RuleRepairRestart",
 		"a node that loses its data again is repaired from the beginning: what was brought before is not found"},
+	{"RuleRepairHome", "a node that moves is repaired from the beginning: what was recorded since the names were " +
+		"listed is not found"},
 	{"RuleRepairSteady",
 		"a node that loses its data while it lists names does not count: what it alone knew is not found"},
 	{"RuleRepairEvery", "a node is marked once it has every name: what could not be brought is not found"},
