@@ -38,9 +38,9 @@ var (
 	// lease has been released; see [Lease].
 	ErrReleased error = errReleased
 	// ErrInvalid ("invalid use") means that the call can never succeed as it is:
-	// the name is not allowed, there are no nodes, a node is listed twice, a
-	// setting is wrong, or the name is already used for another kind of primitive.
-	// The message says how to fix it.
+	// the name is not allowed, there are no nodes, a node is listed twice, nodes
+	// have different database numbers, a setting is wrong, or the name is already
+	// used for another kind of primitive. The message says how to fix it.
 	ErrInvalid error = errInvalid
 )
 

@@ -177,7 +177,7 @@ func WithRetention(d time.Duration) Option {
 }
 
 // WithPrefix sets the prefix of the library's own keys. All clients that share
-// names must use the same prefix. The Redlock key of a mutex has no prefix: it
+// names must use the same prefix, and the same database number. The Redlock key of a mutex has no prefix: it
 // is the name itself, because that is where other Redlock clients look. The
 // default is "quorate". The prefix must be 1 to 1024 bytes long, and must not
 // contain braces, spaces or line breaks.

@@ -44,10 +44,11 @@ type Quorum struct {
 // reach them until [Quorum.Close].
 //
 // New returns [ErrInvalid] if there are no nodes or more than 31; if a node is
-// nil, is listed twice, is neither a single master (a *redis.Client) nor a
-// cluster (a *redis.ClusterClient, but not from
-// redis.NewFailoverClusterClient), or has a Limiter or an OnConnect; or if an
-// option is nil, invalid, or conflicts with another.
+// nil, is listed twice, has a different database number from the first one, is
+// neither a single master (a *redis.Client) nor a cluster (a
+// *redis.ClusterClient, but not from redis.NewFailoverClusterClient), or has a
+// Limiter or an OnConnect; or if an option is nil, invalid, or conflicts with
+// another.
 func New(nodes []redis.UniversalClient, opts ...Option) (*Quorum, error) {
 	set, err := settings(opts)
 	if err != nil {

@@ -234,8 +234,8 @@ func (r *Report) reportSet(s *report.Survey) {
 			"skips that wait"
 		return
 	case c == nil:
-		r.Set.Note = "too few nodes answer to tell which set they are: start those that are down, and look at " +
-			"what is wrong with the others"
+		r.Set.Note = "too few nodes show which set they are of: start those that are down, and look at what is " +
+			"wrong with the others"
 		return
 	}
 	r.Set = SetReport{

@@ -15,10 +15,10 @@
 // the next change, before that: a client follows what a majority of the members
 // it knows report. A change that removes an address waits half a guard time for
 // the clients to follow. Holders keep their holds, waiters keep their places,
-// and tokens keep increasing. Update each client's list afterwards, because
-// when a client starts, it finds the set through a majority of its list. A
-// client that is cut off from the nodes while a change completes may also need
-// the new list.
+// and tokens keep increasing. Update each client's list afterwards, before you
+// stop the removed servers, because when a client starts, it finds the set
+// through a majority of its list. A client that is cut off from the nodes while
+// a change completes may also need the new list.
 //
 // Only one change can be in progress at a time. If a call finds another change
 // in progress, it finishes that change first, even if a process abandoned it
@@ -110,10 +110,11 @@ func Get(ctx context.Context, q *quorate.Quorum) (List, error) {
 }
 
 // Add adds nodes to the set. Each url is in the format of [quorate.Connect] and
-// names a server or a Sentinel set that is empty or has left this set. Adding
-// takes two guard times: during the first, the new nodes copy the data of the
-// others; during the second, a lock needs a majority of both the old and the
-// new set.
+// names a server or a Sentinel set that is empty or has left this set, with the
+// database number of q's nodes. Adding takes two guard times: during the first,
+// the new nodes copy the data of the others; during the second, a lock needs a
+// majority of both the old and the new set. If the set is a single node with a
+// skew of 0, [Set] a skew first.
 func Add(ctx context.Context, q *quorate.Quorum, urls ...string) error {
 	return change(ctx, q, "add members", operator.Exchange{Add: urls})
 }

@@ -26,8 +26,8 @@ func checkCommand() *cobra.Command {
 		Long: `Checks every node and reports what is wrong with it.
 
 Exit status:
-  0   all is well: with three or more nodes, you can restart one more; with one
-      or two, all are ready
+  0   all is well: every node of the set is ready and, with three or more nodes, you
+      can restart one of them
   1   locks work, but there is a warning, or you must not restart the next node
       yet
   2   nothing can be locked, because fewer than a majority of the nodes vote
@@ -35,9 +35,10 @@ Exit status:
   74  the report could not be written
 
 A restarted node doesn't vote until the guard time has passed. If it lost its
-data, any connected client repairs it, including this command. Don't restart the
-next node before that. With --wait, the command waits until it is safe, prints
-what it is waiting for, and ignores warnings that won't clear on their own.
+data, any connected client repairs it, including this command. If a majority lost
+their data, only a client that uses locks does. Don't restart the next node before
+that. With --wait, the command waits until it is safe, prints what it is waiting
+for, and ignores warnings that won't clear on their own.
 
 The check writes a key to every node that expires within a second. If a node
 answers but refuses the write, it is shown as "refuses locks".
@@ -156,7 +157,8 @@ func (j *checkJob) ended(ctx context.Context, set quorate.SetReport) string {
 	if set.Note != "" { // without a set, time alone changes nothing
 		return fmt.Sprintf("waited for %v; the note in the report says what to do", j.timeout)
 	}
-	return fmt.Sprintf("waited for %v; start the nodes that are down, or run it again with a longer --timeout",
+	return fmt.Sprintf("waited for %v; start or replace the nodes that are down, or run it again with a longer "+
+		"--timeout",
 		j.timeout)
 }
 

@@ -104,7 +104,7 @@ func TestMembersList(t *testing.T) {
 	assert.NotContains(t, out, c.Node(3).Addr())
 }
 
-// While too few nodes answer to tell which set they are, no text names
+// While too few nodes show which set they are of, no text names
 // Bootstrap: nodes that gave leases may be among those that are down.
 func TestTooFewNodesToTellTheSet(t *testing.T) {
 	t.Parallel()
@@ -125,7 +125,7 @@ func TestTooFewNodesToTellTheSet(t *testing.T) {
 			}), what)
 			assert.NotZero(t, status, what)
 			for _, text := range append(texts,
-				"Note: too few nodes answer to tell which set they are: start those that are down") {
+				"Note: too few nodes show which set they are of: start those that are down") {
 				assert.Contains(t, out, text, what)
 			}
 			assert.NotContains(t, out+errs, "no set is recorded yet", what)

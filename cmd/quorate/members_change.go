@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samber/lo"
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate"
@@ -25,16 +24,16 @@ import (
 // membersHelp is what the help of each command says that changes the set.
 const membersHelp = `
 Locks work as usual during the change. A change that would end existing holds is
-refused without --yes. The command prints what it is waiting for. --nodes may be
-the old list, or any list with nodes of the set.
+refused without --yes. The command prints what it is waiting for. More than half of
+the nodes in --nodes must be in the set: pass the old list, not the new one.
 
 If you press Ctrl-C or --timeout expires, it abandons the change if that is still
 possible, and prints what the set is. An unfinished change is safe: run the same
 command again to finish it, or "quorate members undo" to abandon it. If another
 operator left a change unfinished, the command finishes that one first.
 
-Once it exits with 0, running clients have followed: stop the removed servers and
-give all clients the new list. Otherwise, the message says how long to keep these
+Once it exits with 0, running clients have followed: give all clients the new list,
+then stop the removed servers. Otherwise, the message says how long to keep these
 servers running.
 
 Exit status:
@@ -143,22 +142,23 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long + membersHelp, Example: example,
 		Args: func(cmd *cobra.Command, given []string) error {
-			if timeout <= 0 {
+			if cmd.Flags().Changed("timeout") && timeout <= 0 {
 				return errors.New("members: --timeout must be positive")
 			}
 			return args(cmd, given)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q, done, err := t.Open(cmd.Context(), io.Discard) // the error says all
+			// The log says what is waited for while too few nodes can decide.
+			q, done, err := t.Open(cmd.Context(), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
 			defer done()
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
 			x, before := what(args), (*nodeset.Configuration)(nil)
+			ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, enough(ctx, q, x)))
+			defer cancel()
 			x.Allow = func(c *nodeset.Configuration, smaller bool) error {
 				before = c
 				if ends := interrupts(x, c, smaller); ends != "" && !yes {
@@ -173,14 +173,28 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			} else if err != nil {
 				return cli.NewExit(1, cli.Plain(core.WrapError("members "+cmd.Name(), "", err)))
 			}
-			tellChanged(cmd.OutOrStdout(), x, before.Addrs(), now.Addrs())
+			tellChanged(cmd.OutOrStdout(), x, before, now)
 			return nil
 		},
 	}
 	t.NodeFlags(cmd)
-	cmd.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "abandon the change after this time")
+	cmd.Flags().DurationVar(&timeout, "timeout", 0, "abandon the change after this time\n(default: 10m or "+
+		"five guard times, whichever is longer)")
 	cmd.Flags().BoolVar(&yes, "yes", false, "make the change even if it ends existing holds")
 	return cmd
+}
+
+// enough is how long a change may take at most: the longest ones take two and a
+// half guard times.
+func enough(ctx context.Context, q *quorate.Quorum, x operator.Exchange) time.Duration {
+	least, guard := 10*time.Minute, time.Duration(0)
+	if c, err := core.CoreOf(q).Onlooker().Recorded(ctx); err == nil {
+		guard = c.Guard()
+	}
+	if x.Shared != nil {
+		guard = max(guard, x.Shared.Guard)
+	}
+	return max(least, 5*guard)
 }
 
 // changed makes a change, and returns what the set is then.
@@ -192,13 +206,22 @@ func changed(ctx context.Context, q *quorate.Quorum, x operator.Exchange) (*node
 }
 
 // tellChanged prints what a change has made of a set, and what is left to do.
-func tellChanged(w io.Writer, x operator.Exchange, before, now []string) {
-	fmt.Fprintf(w, "The set is now: %s\n", strings.Join(now, " "))
-	if left, _ := lo.Difference(before, now); len(x.Remove) > 0 && len(left) > 0 {
-		fmt.Fprintf(w, "Stop the removed servers: %s\n", strings.Join(left, " "))
+// Clients get the new list before servers stop: a client that starts in between
+// with the old list may find too few nodes that show the set.
+func tellChanged(w io.Writer, x operator.Exchange, before, now *nodeset.Configuration) {
+	fmt.Fprintf(w, "The set is now: %s\n", strings.Join(now.Addrs(), " "))
+	if x.Undo {
+		return
 	}
-	if !x.Undo {
-		fmt.Fprintln(w, "Running clients have followed. Give all clients the new list.")
+	fmt.Fprintln(w, "Running clients have followed. Give all clients the new list.")
+	var left []string // by this change, or by one that it has finished first
+	for _, m := range before.Members {
+		if now.Member(m.Identity) < 0 {
+			left = append(left, m.Addr)
+		}
+	}
+	if len(left) > 0 {
+		fmt.Fprintf(w, "Then stop the removed servers: %s\n", strings.Join(left, " "))
 	}
 }
 

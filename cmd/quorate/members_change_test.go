@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/internal/e2e"
+	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/operator"
 	"github.com/quorate/quorate/internal/testkit/redistest"
 	"github.com/quorate/quorate/mutex"
 )
@@ -49,12 +51,57 @@ func TestMembersChange(t *testing.T) {
 		"The set is now: "+strings.Join([]string{c.Node(0).Addr(), c.Node(1).Addr(), c.Node(3).Addr()}, " ")+"\n")
 	assert.Contains(t, errs, "epoch 2: the old set decides while the next one is prepared; waiting for ")
 	assert.Contains(t, errs, "epoch 3: both sets decide, a majority of each; waiting for ")
+	assert.Contains(t, out, "Give all clients the new list.\nThen stop the removed servers: "+
+		c.Node(2).Addr()+"\n")
 	require.NoError(t, context.Cause(held))
 
 	status, _, errs = change("replace", c.Node(2).Addr(), c.Node(4).URL())
 	assert.Equal(t, 1, status)
 	assert.Contains(t, errs, c.Node(2).Addr()+" is not a node of the set")
+	assert.NotContains(t, errs, "made before")
+	status, _, errs = change("replace", c.Node(2).Addr(), c.Node(3).URL()) // as after a crash near the end
+	assert.Equal(t, 1, status)
+	assert.Contains(t, errs, "if this change was made before, there is nothing left to do but to keep "+
+		c.Node(2).Addr()+" running for 4.5s more")
 	m.Unlock()
+}
+
+// A change that cannot begin says at once what it waits for. One with a list of
+// which most nodes do not belong to the set names the remedy, and so does check.
+func TestMembersChangeThatWaits(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	urls, addrs := c.URLs(), c.Addrs()
+	require.NoError(t, e2e.Declare(urls[:1]))
+	const add = "to add these nodes, run quorate members add with the set's list as --nodes"
+	lacks := "is of the set " + addrs[0] + ", which does not include " + addrs[1] + " " + addrs[2]
+	says(t, exitBroken, urls, []string{"check"}, lacks, add)
+	p := start(t, "members", "add", urls[1], urls[2], "--nodes", strings.Join(urls, ","))
+	assert.True(t, e2e.Eventually(func() bool {
+		return strings.Contains(p.err.String(), "waiting (nodes ") && strings.Contains(p.err.String(), add)
+	}), &p.err)
+	p.signal(os.Interrupt)
+	assert.Equal(t, 1, p.status())
+
+	dead := start(t, "members", "add", urls[1], "--nodes", urls[0]+",127.0.0.1:1,127.0.0.1:2")
+	assert.True(t, e2e.Eventually(func() bool {
+		return strings.Contains(dead.err.String(), "connection refused")
+	}), &dead.err)
+	dead.signal(os.Interrupt)
+	assert.Equal(t, 1, dead.status())
+}
+
+// A change has the time that it needs, however long the guard time is.
+func TestMembersChangeHasEnoughTime(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 2)
+	for i, guard := range []time.Duration{9 * time.Second, 10 * time.Minute} {
+		q := e2e.OpenAt(t, c.URLs()[i:i+1], e2e.Guarded(4*time.Second, guard))
+		require.NoError(t, q.Bootstrap(within(t)))
+		assert.Equal(t, max(10*time.Minute, 5*guard), enough(within(t), q, operator.Exchange{}))
+		longer := operator.Exchange{Shared: &nodeset.Shared{Guard: time.Hour}}
+		assert.Equal(t, 5*time.Hour, enough(within(t), q, longer))
+	}
 }
 
 // The list of members shows how far an exchange is, and one that is interrupted

@@ -66,7 +66,8 @@ func TestListOfAnotherSet(t *testing.T) {
 	}
 }
 
-// A list that names a server twice is refused. The message has both names.
+// A list that names a server twice is refused, and so is one with two databases.
+// The message has both names.
 func TestListWithAServerTwice(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 2)
@@ -74,6 +75,8 @@ func TestListWithAServerTwice(t *testing.T) {
 	for _, args := range [][]string{{"lock", "x"}, {"check"}, {"bootstrap"}} {
 		says(t, cli.ExitUsage, []string{urls[0], urls[1], urls[0]}, args,
 			"nodes 1 and 3 are the same server, "+addrs[0], "list each server once")
+		says(t, cli.ExitUsage, []string{urls[0], urls[1] + "/1"}, args,
+			addrs[0]+") uses database 0, but node 2 ("+addrs[1]+") uses database 1", "the same database number")
 	}
 	alias := "localhost" + strings.TrimPrefix(addrs[0], "127.0.0.1")
 	says(t, 1, []string{urls[0], urls[1], alias}, []string{"bootstrap", "--new"}, addrs[0],

@@ -111,7 +111,7 @@ func checkClients(clients []redis.UniversalClient, set *setup.Settings) error {
 		}
 		at[name] = i
 	}
-	return nil
+	return set.CheckDatabases(clients)
 }
 
 // For returns the Quorum that serves a name: q itself, or the bucket of the

@@ -63,6 +63,10 @@ func TestClientsThatAreNoNode(t *testing.T) {
 	defer twice.Close()
 	_, err = New([]redis.UniversalClient{client, twice}, setup.Defaults())
 	assert.ErrorContains(t, err, "are the same server")
+	server := redis.NewClient(&redis.Options{Addr: "c:1", DB: 1})
+	defer server.Close()
+	_, err = New([]redis.UniversalClient{client, server}, setup.Defaults())
+	assert.ErrorContains(t, err, "node 1 (cluster:a:6379,b:1) uses database 0, but node 2 (c:1) uses database 1")
 	_, err = New([]redis.UniversalClient{(*redis.ClusterClient)(nil)}, setup.Defaults())
 	assert.ErrorContains(t, err, "node 1 is nil")
 }

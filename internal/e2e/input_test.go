@@ -124,6 +124,9 @@ func TestBadNodes(t *testing.T) {
 		{"the same client twice", []redis.UniversalClient{one, two, one},
 			"nodes 1 and 3 are the same server, " + c.Node(0).Addr()},
 		{"the same server twice", []redis.UniversalClient{one, two, again}, "list each server once"},
+		{"one database of node 3, and another of the others", []redis.UniversalClient{one, two,
+			e2e.Client(t, c.Node(2).URL()+"/1")}, "node 1 (" + c.Node(0).Addr() + ") uses database 0, but node 3 (" +
+			c.Node(2).Addr() + ") uses database 1; use the same"},
 		{"not a single server", []redis.UniversalClient{one, two, ring}, "pass a *redis.Client (one master)"},
 	} {
 		t.Run(bad.what, func(t *testing.T) {
@@ -140,6 +143,7 @@ func TestBadNodes(t *testing.T) {
 		{[]string{c.URLs()[0], c.URLs()[0]}, "are the same server"},
 		{[]string{c.URLs()[0], "http://example.com"}, "node 2: the URL must begin with"},
 		{[]string{""}, "node 1 is empty"},
+		{[]string{c.URLs()[0] + "/2", c.URLs()[1] + "?db=2", c.URLs()[2]}, "uses database 2, but node 3"},
 	} {
 		_, err := quorate.Connect(t.Context(), bad.urls)
 		require.ErrorIs(t, err, quorate.ErrInvalid, "%q", bad.urls)

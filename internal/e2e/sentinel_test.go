@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/internal/e2e"
 	"github.com/quorate/quorate/internal/testkit/judge"
 	"github.com/quorate/quorate/internal/testkit/redistest"
+	"github.com/quorate/quorate/members"
 	"github.com/quorate/quorate/mutex"
 )
 
@@ -145,6 +146,24 @@ func TestSentinelAlone(t *testing.T) {
 	require.NoError(t, c.Node(0).Restart(), "it is a master until the Sentinels make it a replica")
 	l.after(t, l.now()+int64(100*time.Millisecond))
 	l.judge(t)
+}
+
+// A node by itself becomes a Sentinel set. Once the set records that, a failover
+// stops neither a client with the Sentinels' URL nor one with the old list.
+func TestNodeBecomesASentinelSet(t *testing.T) {
+	t.Parallel()
+	c, s := set(t)
+	timing := e2e.Guarded(time.Second, 3*time.Second)
+	old := e2e.OpenAt(t, c.URLs()[:1], timing)
+	require.NoError(t, old.Bootstrap(deadline(t)))
+	q := e2e.OpenAt(t, []string{s.URL()}, timing)
+	require.NoError(t, members.Move(deadline(t), q, c.Addrs()[0], s.URL()))
+	require.NoError(t, c.Node(0).Kill())
+	for _, one := range []*quorate.Quorum{old, q} {
+		m := mutex.New(one, "m")
+		require.NoError(t, m.LockContext(deadline(t)))
+		m.Unlock()
+	}
 }
 
 // A Sentinel set as one of three nodes: a failover there stops no lock, and the

@@ -78,9 +78,11 @@ var (
 	ErrSetPending = &MemberError{Why: "has accepted a set that is not recorded yet; start the other nodes of " +
 		"its list"}
 	ErrSetLost = &MemberError{Why: "lost its data, and fewer than a majority of the set's nodes can say " +
-		"what it was; it rejoins on its own when all nodes of the set answer: start those that are down"}
+		"what it was; it rejoins on its own when all nodes of the set answer a client that uses locks: start " +
+		"those that are down, with or without their data"}
 	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the other " +
-		"nodes can say what was decided; start those that are down, with their data"}
+		"nodes can say what was decided; start those that are down, with their data; if that is impossible, " +
+		"empty all nodes of the set"}
 	ErrSetEnters = &MemberError{Why: "is joining the set; it votes once the other nodes have answered and the " +
 		"guard time is over"}
 	ErrSetRetired = &MemberError{Why: "is not a member of the set; remove it from this client's list"}
@@ -111,7 +113,7 @@ func (e *TTLError) Error() string {
 	if e.Development {
 		return fmt.Sprintf("this node was first used in development mode, with a guard time of %v, which is too "+
 			"short for WithTTL(%v): use ForDevelopment() in this client too or, for production, run quorate members "+
-			"set --guard 20s", e.Guard,
+			"set --guard 20s --skew 2s", e.Guard,
 			e.TTL)
 	}
 	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, whose guard time is %v: a node that "+

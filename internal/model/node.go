@@ -15,6 +15,7 @@ import (
 	"iter"
 	"maps"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/nodeset"
@@ -146,9 +147,10 @@ func (n *Node) Mark(now int64, inc protocol.Incarnation) {
 // Connect is what a node does when a client connects and says which run of the
 // server it sees: scripts/mark.lua. jumped is the incarnation in which the
 // client has seen the node's clock jump; 0: none. fresh is the incarnation to
-// use if the node begins a new one.
+// use if the node begins a new one. A server whose marker says "r+former" and
+// that is now "r" has only forgotten its former master.
 func (n *Node) Connect(now int64, run string, jumped, fresh protocol.Incarnation) {
-	if run != n.Run || jumped == n.incarnation || n.born > now {
+	if !strings.HasPrefix(n.Run+"+", run+"+") || jumped == n.incarnation || n.born > now {
 		n.Mark(now, fresh)
 		n.Run = run
 	}

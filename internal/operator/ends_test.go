@@ -122,6 +122,64 @@ func TestExchangeThatEndsAsItsChangeIsDecided(t *testing.T) {
 		time.Minute, time.Millisecond)
 }
 
+// The only node of a set loses its data while the set grows, and a client
+// records a new set. The error does not say that the set is as it was before.
+func TestExchangeOfASetThatIsForgotten(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator, q := gives(t, c, 1)
+	held(t, q, "n").Release()
+	learning, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- Run(minute(t), operator, Exchange{Add: c.URLs()[1:], Progress: func(p Progress) {
+			if p.Stage == "learning" {
+				learning <- struct{}{}
+			}
+		}})
+	}()
+	gone(t, learning)
+	require.NoError(t, c.Node(0).Restart())
+	err := <-ended
+	require.ErrorContains(t, err, "have lost their data, and a client has recorded a new set; "+
+		"the set is "+c.Addrs()[0])
+	assert.NotContains(t, err.Error(), "as it was before")
+}
+
+// A call that ends half-way says how to go on, or to give up the change.
+func TestExchangeThatIsLeftHalfWay(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 4)
+	dies, next := gives(t, c, 3)
+	learning, ended := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		ended <- Run(minute(t), dies, Exchange{Add: c.URLs()[3:], Progress: func(p Progress) {
+			if p.Stage == "learning" {
+				learning <- struct{}{}
+			}
+		}})
+	}()
+	gone(t, learning)
+	require.NoError(t, dies.Close(minute(t)))
+	require.ErrorContains(t, <-ended, "run the same command again to finish it, or \"quorate members undo\"")
+	require.NoError(t, Run(minute(t), next, Exchange{Add: c.URLs()[3:]}))
+	assert.Equal(t, c.Addrs(), nodesOf(next))
+}
+
+// A set of one node with a skew of 0 does not grow: the clocks of several nodes
+// differ.
+func TestSetWithoutASkewDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	set := exchangeSettings()
+	set.Skew = 0
+	operator := opened(t, set, c.Node(0))
+	require.NoError(t, operator.Bootstrap(minute(t)))
+	err := Run(minute(t), operator, Exchange{Add: c.URLs()[1:]})
+	require.ErrorIs(t, err, fault.ErrInvalid)
+	require.ErrorContains(t, err, "run quorate members set --guard 20s --skew 2s first")
+	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
+}
+
 // The nodes that decide lack a right for good. The exchange says so, and does
 // not wait until its context ends. Nothing has changed.
 func TestExchangeThatIsRefusedForGood(t *testing.T) {

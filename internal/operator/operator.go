@@ -63,6 +63,7 @@ type exchange struct {
 	set    setup.Settings
 	ask    Exchange
 	o      change.Operator
+	before *nodeset.Configuration // the first that the call has counted on
 	goal   change.Goal
 	shown  Progress // the last one
 	offers []func(stays bool)

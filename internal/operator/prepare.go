@@ -6,7 +6,7 @@ package operator
 //
 // Invariant: a call that is repeated after it died finds the same change.
 // Members that the earlier call added get the identities that they already
-// have, and removing a node that is gone already is no error.
+// have. If that call has made the whole change, the error says so.
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		// Without the check a typing error in the address would be reported as
 		// done, and the node that was meant would stay in the set.
 		if c.Place(a) < 0 {
-			return notMember(a, c)
+			return x.removedBefore(a, c)
 		}
 		x.goal.Remove = append(x.goal.Remove, c.Members[c.Place(a)].Addr)
 	}
@@ -54,14 +54,8 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	if err = x.prepareShared(c); err != nil {
 		return err
 	}
-	added, err := setup.ParseNodes(x.ask.Add)
-	if err == nil {
-		err = x.set.PrepareAll(added)
-	}
+	added, err := x.nodes(x.ask.Add...)
 	if err != nil {
-		return err
-	}
-	if err := shortEnough(added...); err != nil {
 		return err
 	}
 	switch {
@@ -72,13 +66,10 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 	case !x.ask.Undo && len(added) == 0 && x.goal.Empty():
 		return fmt.Errorf("%w: there is nothing to change", fault.ErrInvalid)
 	}
-	// A server is known by its run: localhost and 127.0.0.1 are one.
-	runs := map[string]string{}
-	for _, n := range x.q.Nodes.Live() {
-		if run := n.Info().RunID; run != "" {
-			runs[run] = n.Addr
-		}
+	if len(c.Members) == 1 && c.Skew() == 0 && len(added) > len(x.goal.Remove) {
+		return needsSkew(c)
 	}
+	runs := x.runs()
 	for _, a := range added {
 		if a.IsCluster() {
 			return fmt.Errorf("%w: %s is a cluster, and a cluster cannot join an existing set", fault.ErrInvalid,
@@ -96,6 +87,18 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		x.goal.Add = append(x.goal.Add, m)
 	}
 	return nil
+}
+
+// runs returns the address of each server by its run: localhost and 127.0.0.1
+// are one.
+func (x *exchange) runs() map[string]string {
+	runs := map[string]string{}
+	for _, n := range x.q.Nodes.Live() {
+		if run := n.Info().RunID; run != "" {
+			runs[run] = n.Addr
+		}
+	}
+	return runs
 }
 
 // addresses returns the nodes' addresses, which are given as such or as URLs.
@@ -116,12 +119,6 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 	return all, err
 }
 
-// notMember is the error for an address that belongs to no member.
-func notMember(addr string, c *nodeset.Configuration) error {
-	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid,
-		addr, strings.Join(c.Addrs(), " "))
-}
-
 // prepareMove finds out which member gets another address, and that it answers
 // there.
 func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
@@ -129,14 +126,8 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 	if err != nil {
 		return err
 	}
-	moved, err := setup.ParseNodes([]string{m.To})
-	if err == nil {
-		err = x.set.PrepareAll(moved)
-	}
+	moved, err := x.nodes(m.To)
 	if err != nil {
-		return err
-	}
-	if err := shortEnough(moved...); err != nil {
 		return err
 	}
 	from, to := c.Place(old[0]), moved[0]
@@ -197,15 +188,26 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 	return nil
 }
 
-// shortEnough refuses an address that is too long for the record of the set.
-func shortEnough(all ...setup.Address) error {
+// nodes parses the addresses that the set is to record. It refuses those that
+// are too long for the record, and those with another database than the set's.
+func (x *exchange) nodes(given ...string) ([]setup.Address, error) {
+	all, err := setup.ParseNodes(given)
+	if err == nil {
+		err = x.set.PrepareAll(all)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, a := range all {
 		if n := len(a.Name()); n > nodeset.MaxAddr {
-			return fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
+			return nil, fmt.Errorf("%w: the address %.60s… has %d bytes; at most %d are allowed",
 				fault.ErrInvalid, a.Name(), n, nodeset.MaxAddr)
 		}
+		if err := x.q.Clients.CheckDatabase(a); err != nil {
+			return nil, err
+		}
 	}
-	return nil
+	return all, nil
 }
 
 // prepareShared fills in the settings that are not to be changed. While they

@@ -5,11 +5,14 @@ package operator
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/setup"
 )
 
 // report tells the caller how far the exchange is, if that has changed. It runs
@@ -27,6 +30,9 @@ func (x *exchange) report(at change.OperatorProgress) {
 		Await: awaits[at.Await], Left: at.Left}
 	if at.Await == change.AwaitAnswers {
 		p.Await = strings.Join(at.Silent, " ") + p.Await
+		if !x.o.Mine() { // this call gives up no other one's change
+			p.Await += ", or for \"quorate members undo\" if a node is lost"
+		}
 	}
 	was := x.shown
 	if x.shown = p; was.Stage != p.Stage || was.Epoch != p.Epoch || was.Await != p.Await {
@@ -55,7 +61,8 @@ func (x *exchange) state() string {
 		return "the set is " + strings.Join(c.Addrs(), " ") + following(x.o.Follows(x.q.Now()))
 	}
 	return "the change is unfinished (" + c.Stage.String() +
-		"), which is safe: the next call finishes it or undoes it"
+		"), which is safe: run the same command again to finish it, or \"quorate members undo\" to abandon it, " +
+		"for example if a new node is lost"
 }
 
 // following says how long clients still follow, in whole seconds, rounded up:
@@ -84,4 +91,31 @@ func (x *exchange) unfit() string {
 		}
 	}
 	return "no node of the set would be left, or there would be more than 31"
+}
+
+// notMember is the error for an address that belongs to no member.
+func notMember(addr string, c *nodeset.Configuration) error {
+	return fmt.Errorf("%w: %s is not a node of the set, which is %s", fault.ErrInvalid,
+		addr, strings.Join(c.Addrs(), " "))
+}
+
+// removedBefore is the error for a node to be removed that is no member. If all
+// nodes to be added are members, an earlier call may have made the change.
+func (x *exchange) removedBefore(addr string, c *nodeset.Configuration) error {
+	err := notMember(addr, c)
+	added, _ := addresses(x.ask.Add, c)
+	if slices.ContainsFunc(added, func(a string) bool { return c.Place(a) < 0 }) {
+		return err
+	}
+	return fmt.Errorf("%w; if this change was made before, there is nothing left to do but to keep %s running "+
+		"for %v more: clients may still be following", err, addr, c.Guard()/2)
+}
+
+// needsSkew is the error for a set of the development mode that is to have
+// several nodes, whose clocks differ.
+func needsSkew(c *nodeset.Configuration) error {
+	d := setup.Defaults()
+	return fmt.Errorf("%w: the set has one node and a skew of 0, as in development mode, but the clocks of "+
+		"several nodes differ: run quorate members set --guard %v --skew %v first", fault.ErrInvalid,
+		max(c.Guard(), d.Guard), d.Skew)
 }

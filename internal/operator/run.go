@@ -25,8 +25,8 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	if err := q.Operate(ctx); err != nil {
 		return err
 	}
-	x := &exchange{q: q, set: q.Set, ask: ask}
-	c := x.config()
+	x := &exchange{q: q, set: q.Set, ask: ask, before: q.Members.Config.Load()}
+	c := x.before
 	if c == nil {
 		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run "+
 			"\"quorate bootstrap\"", fault.ErrInvalid)}
@@ -74,12 +74,20 @@ func (x *exchange) ended(ctx context.Context, end change.OperatorEnd) error {
 	case change.OperatorDone:
 		return nil
 	case change.OperatorUndone:
+		if c := x.config(); c != nil && !c.Kin(x.before) {
+			return &Error{errForgotten, x.state()}
+		}
 		return &Error{x.why(ctx), "the set is as it was before"}
 	case change.OperatorUnfit:
 		return fmt.Errorf("%w: %s", fault.ErrInvalid, x.unfit())
 	}
 	return &Error{x.why(ctx), x.state()}
 }
+
+// errForgotten is for a set that was recorded anew while it was being changed:
+// what follows in a set is no successor of another one.
+var errForgotten = fmt.Errorf("%w: the nodes of the set have lost their data, and a client has recorded "+
+	"a new set", fault.ErrInvalid)
 
 // why returns why a change was given up.
 func (x *exchange) why(ctx context.Context) error {

@@ -129,7 +129,7 @@ func (h *handshake) hello(info transport.Info) ([]transport.Command, error) {
 	}
 	// Check in this order: can this server be a node; which member is it; has
 	// it lost anything.
-	run := runOf(&info, p.marker)
+	run := info.Run()
 	if run == "" {
 		return nil, fault.NoInfo(info.NoInfo)
 	}
@@ -144,7 +144,7 @@ func (h *handshake) hello(info transport.Info) ([]transport.Command, error) {
 	// The marker was read at the home of the probe. If the set has become known
 	// since then, that key no longer counts, and the node is marked at the new
 	// one.
-	if m, ok := script.ParseMarker(p.marker); ok && m.Run == run && !p.clock.IsZero() &&
+	if m, ok := script.ParseMarker(p.marker); ok && m.Names(run) && !p.clock.IsZero() &&
 		!m.Born.After(p.clock) && p.home == ps.Members.Home() {
 		h.show(m.Inc)
 		p.wait = m.Recovers(p.clock)
@@ -198,17 +198,6 @@ func suits(info transport.Info) error {
 			info.Version, fault.ErrTooOld)
 	}
 	return nil
-}
-
-// runOf returns the run that a client tells the node at the start of a
-// connection. A server that has had no replicas for an hour forgets that it was
-// a replica itself; it has not lost anything then.
-func runOf(info *transport.Info, text string) string {
-	m, ok := script.ParseMarker(text)
-	if ok && info.Former == "" && info.RunID != "" && strings.HasPrefix(m.Run, info.RunID+"+") { //mutant:Restart=ok
-		return m.Run
-	}
-	return info.Run()
 }
 
 // Marker reads a node's marker at the key of a configuration. A marker of

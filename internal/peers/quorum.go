@@ -221,6 +221,17 @@ func (s *members) setError(v nodeset.SetVerdict) *fault.SetError {
 	return &fault.SetError{List: s.known.List(), Set: v.Shown.Addrs(), Since: v.Shown.Stamp.Since()}
 }
 
+// lacking returns the nodes of the list that are no members of c, if they are so
+// many that the list cannot lead to c even if all members answer.
+func (s *members) lacking(c *nodeset.Configuration) []string {
+	list := s.list()
+	lacking := slices.DeleteFunc(slices.Clone(list), func(addr string) bool { return c.Place(addr) >= 0 })
+	if len(list)-len(lacking) >= len(list)/2+1 {
+		return nil
+	}
+	return lacking
+}
+
 // VerdictError returns why a node has no vote, nil if it has. It takes s.mu, so
 // no event of Membership may call it.
 func (s *members) VerdictError(v nodeset.SetVerdict) error {
@@ -235,6 +246,11 @@ func (s *members) VerdictError(v nodeset.SetVerdict) error {
 	case nodeset.SetUnknown:
 		if v.Shown == nil {
 			return fault.ErrSetUnknown
+		}
+		if lacking := s.lacking(v.Shown); len(lacking) > 0 {
+			return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) + ", which does " +
+				"not include " + fault.Addrs(lacking) + ": give this client the set's list or, to add these nodes, run " +
+				"quorate members add with the set's list as --nodes"}
 		}
 		return &fault.MemberError{Why: "is of the set " + fault.Addrs(v.Shown.Addrs()) +
 			"; too few nodes of this client's list agree: start those that are down, or give this client the set's " +

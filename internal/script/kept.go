@@ -48,6 +48,14 @@ func ParseMarker(text string) (m Marker, ok bool) {
 	}, true
 }
 
+// Names reports whether the marker names that run of the server, as mark.lua
+// does. A server that has had no replica for repl-backlog-ttl, an hour by
+// default, forgets the master that it replicated: its run is "r" and no longer
+// "r+former". It has lost nothing then.
+func (m *Marker) Names(run string) bool {
+	return strings.HasPrefix(m.Run+"+", run+"+") //mutant:Restart=true
+}
+
 // Recovers returns how much of the guard time is left when the node's clock
 // shows now.
 func (m *Marker) Recovers(now time.Time) time.Duration { return max(0, m.Born.Add(m.guard).Sub(now)) }

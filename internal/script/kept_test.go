@@ -33,3 +33,25 @@ func TestTurnToRepair(t *testing.T) {
 	assert.Equal(t, "process 1 on a lists what was recorded", listing.String())
 	assert.Equal(t, "process 1 on a brings what was recorded, 7 left", bringing.String())
 }
+
+// A server that was a replica may forget that, without having lost anything.
+func TestRunThatAMarkerNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		marker, run string
+		named       bool
+	}{
+		{"a", "a", true},
+		{"a", "a+x", false},
+		{"a+x", "a+y", false},
+		{"a+x", "a+x", true},
+		{"a+x", "a", true},
+		{"a+x", "b", false},
+		{"ab", "a", false},
+		{"a+xy", "a+x", false},
+	} {
+		m, ok := script.ParseMarker("7 1000 " + c.marker + " 5 w")
+		assert.True(t, ok)
+		assert.Equal(t, c.named, m.Names(c.run), "%s, told %s", c.marker, c.run)
+	}
+}

@@ -201,9 +201,19 @@ func TestMark(t *testing.T) {
 			assert.Equal(t, was, c.Get(t.Context(), key).Val())
 		}
 	}
+	of := fmt.Sprint("7 ", long, " run+former 20 w")
+	require.NoError(t, c.Set(t.Context(), key, of, 0).Err())
+	for _, run := range []string{"run+former", "run"} { // it has forgotten its former master
+		assert.Equal(t, protocol.Incarnation(7), mark(run, ""))
+		assert.Equal(t, of, c.Get(t.Context(), key).Val())
+	}
 	for what, of := range map[string][3]string{
-		"another run":          {fmt.Sprint("7 ", long, " run 20 w"), "other", ""},
-		"its clock has jumped": {fmt.Sprint("7 ", long, " run 20 w"), "run", "7"},
+		"it was a replica":          {fmt.Sprint("7 ", long, " run 20 w"), "run+former", ""},
+		"it was another's replica":  {fmt.Sprint("7 ", long, " run+former 20 w"), "run+other", ""},
+		"a part of a run":           {fmt.Sprint("7 ", long, " run+former 20 w"), "ru", ""},
+		"a part of a former master": {fmt.Sprint("7 ", long, " run+former 20 w"), "run+form", ""},
+		"another run":               {fmt.Sprint("7 ", long, " run 20 w"), "other", ""},
+		"its clock has jumped":      {fmt.Sprint("7 ", long, " run 20 w"), "run", "7"},
 		"its guard time is yet to come": {fmt.Sprint("7 ", time.Now().Add(time.Minute).UnixMilli(), " run 20 w"),
 			"run", ""},
 	} {

@@ -3,6 +3,7 @@ package setup
 import (
 	"context"
 	"net"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -172,6 +173,42 @@ func TestDialerOfASentinelSet(t *testing.T) {
 	_, err = o.Dialer(t.Context(), "tcp", o.Addr)
 	require.Error(t, err)
 	assert.Equal(t, "localhost:1", dialled.Load())
+}
+
+// All nodes are used with the database number of the list, and an address with
+// another number is refused.
+func TestOneDatabaseNumber(t *testing.T) {
+	t.Parallel()
+	all, err := ParseNodes([]string{"redis://s1:26379/3?master_name=m,redis://a:6379/3,b:6379/3,unix:///c?db=3"})
+	require.NoError(t, err)
+	var clients []redis.UniversalClient
+	for _, a := range all {
+		clients = append(clients, a.Client())
+		defer clients[len(clients)-1].Close()
+	}
+	set := Defaults()
+	require.NoError(t, set.CheckDatabases(clients))
+	other := redis.NewClient(&redis.Options{Addr: "d:6379"})
+	defer other.Close()
+	require.ErrorIs(t, set.CheckDatabases(append(slices.Clone(clients), other)), fault.ErrInvalid)
+
+	for _, c := range clients {
+		s := NewClients([]redis.UniversalClient{c}, &set)
+		for _, addr := range []string{"e:6379", "/e", "sentinel:m@s3:26379"} {
+			dialled, _, err := s.ClientFor(addr)
+			require.NoError(t, err)
+			assert.Equal(t, 3, options(dialled).DB)
+			require.NoError(t, dialled.Close())
+		}
+		for given, ok := range map[string]bool{
+			"e:6379": true, "e:6379/3": true, "e:6379/1": false, "redis://e:6379/3": true, "redis://e:6379": false,
+			"redis://s3?master_name=m&db=3": true, "redis://s3?master_name=m": false,
+		} {
+			a, err := ParseNodes([]string{given})
+			require.NoError(t, err)
+			assert.Equal(t, ok, s.CheckDatabase(a[0]) == nil, given)
+		}
+	}
 }
 
 // How an address is connected to is what the latest call says, as long as that

@@ -47,6 +47,44 @@ func (s *Settings) NameOf(c redis.UniversalClient, i int) string {
 	return single.Options().Addr
 }
 
+// database returns the number of the database that c uses. A cluster has only
+// database 0.
+func database(c redis.UniversalClient) int {
+	if single, is := Single(c); is {
+		return single.Options().DB
+	}
+	return 0
+}
+
+// CheckDatabases refuses clients that use different database numbers.
+//
+// Invariant: a client uses one database number at all nodes, listed or
+// recorded. So all clients that find a set use the same number. The set records
+// addresses without it. If X used database 0 of C and Y, which found
+// the set at A and B, used the blank database 1 of C, Y would give C's place
+// to that one. Then X could hold by A and C, and Y by B and C.
+func (s *Settings) CheckDatabases(clients []redis.UniversalClient) error {
+	first := database(clients[0])
+	for i, c := range clients {
+		if n := database(c); n != first {
+			return fmt.Errorf("%w: node 1 (%s) uses database %d, but node %d (%s) uses database %d; use the same "+
+				"database number for every node, in all clients",
+				fault.ErrInvalid, s.NameOf(clients[0], 0), first, i+1, s.NameOf(c, i), n)
+		}
+	}
+	return nil
+}
+
+// CheckDatabase refuses an address with another database number than the
+// list's; see CheckDatabases. An address without a URL gets the list's.
+func (s *Clients) CheckDatabase(a Address) error {
+	if n := database(s.by[s.list[0]]); a.DB != n && (!a.plain || a.DB != 0) {
+		return fmt.Errorf("%w: %s is given with database %d, but this client's nodes use database %d; give all nodes "+
+			"of a set the same database number", fault.ErrInvalid, a.Name(), a.DB, n)
+	}
+	return nil
+}
+
 // Single returns the go-redis client of a node that is a server or a Sentinel
 // set, that is, a node with one master at a time.
 func Single(c redis.UniversalClient) (*redis.Client, bool) {

@@ -122,7 +122,7 @@ func parseAddress(raw string) (Address, error) {
 	}
 	o.MinIdleConns = 0
 	return Address{Options: &redis.Options{
-		Addr: transport.SentinelName(o), DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
+		Addr: transport.SentinelName(o), DB: o.DB, DialTimeout: o.DialTimeout, ReadTimeout: o.ReadTimeout,
 		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries,
 	}, failover: o}, nil
 }

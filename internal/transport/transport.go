@@ -215,8 +215,8 @@ type Info struct {
 
 // Run identifies the data in the server's memory: as long as Run stays the same,
 // no restart and no replication has replaced the data. A client tells the node its run when it connects.
-// If it differs from the run in the node's marker, the node begins a new
-// incarnation.
+// If the node's marker does not name that run, the node begins a new
+// incarnation: see script.Marker.Names.
 //
 // RunID alone is not enough. It changes when the process restarts, but not when
 // a replication replaces the data with another master's. For example, a server

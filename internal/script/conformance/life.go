@@ -104,8 +104,13 @@ func (s *sequence) mark(ctx context.Context) error {
 	was, _ := s.server.Model.Incarnation()
 	run, jumped := "run",
 		[]string{"", strconv.FormatUint(uint64(was), 10), strconv.FormatUint(uint64(was)+1, 10)}[s.rng.IntN(3)]
-	if s.rng.IntN(4) == 0 {
+	switch s.rng.IntN(8) {
+	case 0, 1:
 		run = s.random().String()
+	case 2:
+		run = "run+former"
+	case 3:
+		run = "run+other"
 	}
 	b, err := s.both(ctx, script.AppendMark(nil, s.keys.Marker(), s.random(), run, jumped))
 	if err != nil {

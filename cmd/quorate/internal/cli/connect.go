@@ -47,8 +47,9 @@ func (t *Target) NodeFlags(cmd *cobra.Command) {
 	connectionFlags(cmd, func(f *pflag.FlagSet) {
 		f.StringVar(&t.nodes, "nodes", "",
 			"addresses of the nodes, separated by commas: host:port, redis://…, rediss://…, redis+cluster://…, "+
-				"rediss+cluster://… or unix:///path. Other users of this machine can see passwords given here, so use "+
-				"$QUORATE_NODES or --password-file for those (default: $QUORATE_NODES)")
+				"rediss+cluster://… or unix:///path, all with the same database number. Other users of this machine "+
+				"can see passwords given here, so use $QUORATE_NODES or --password-file for those "+
+				"(default: $QUORATE_NODES)")
 		f.StringVar(&t.config, "config", "",
 			"YAML file with any of "+strings.Join(shared, ", ")+" (default: $QUORATE_CONFIG)")
 		f.StringVar(&t.prefix, "prefix", "quorate",
@@ -230,8 +231,9 @@ func (l *plainLog) WithGroup(string) slog.Handler                    { return l 
 // unsaid are lines that a command leaves out. It says itself that the lock is
 // lost. A node that is down matters only if too few are left, and the line or
 // the error about that names each node: a command that succeeds says nothing,
-// as cron mails what it says.
-var unsaid = []string{"node is down", "a hold was lost"}
+// as cron mails what it says. The documented rights do not include CONFIG GET,
+// which tells what a node saves.
+var unsaid = []string{"node is down", "a hold was lost", "cannot tell whether a node has saved"}
 
 func (l *plainLog) Handle(_ context.Context, r slog.Record) error {
 	if slices.ContainsFunc(unsaid, func(line string) bool { return strings.Contains(r.Message, line) }) {
