@@ -39,11 +39,13 @@ package members
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/quorate/quorate"
 	"github.com/quorate/quorate/internal/core"
+	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 	"github.com/quorate/quorate/internal/operator"
 )
@@ -146,8 +148,21 @@ func Replace(ctx context.Context, q *quorate.Quorum, old, url string) error {
 // member had several addresses, only the new one remains; to may be one of the
 // existing addresses. Move returns [quorate.ErrInvalid] if the server at the
 // new address is a copy and the member itself still answers.
-func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
-	return change(ctx, q, "move member", operator.Exchange{Move: &operator.Move{From: from, To: to}})
+//
+// If the only member or a majority has moved, q's list must have new addresses,
+// so that q finds the set. more are the old and the new address of each further
+// member that has moved. A majority of the members must answer: those that have
+// moved at their new addresses, the others at the recorded ones.
+func Move(ctx context.Context, q *quorate.Quorum, from, to string, more ...string) error {
+	if len(more)%2 != 0 {
+		return core.WrapError("move member", "", &fault.Failure{Err: fmt.Errorf("%w: %s has no new address",
+			fault.ErrInvalid, more[len(more)-1])})
+	}
+	var x operator.Exchange
+	for pair := range slices.Chunk(append([]string{from, to}, more...), 2) {
+		x.Move = append(x.Move, operator.Move{From: pair[0], To: pair[1]})
+	}
+	return change(ctx, q, "move member", x)
 }
 
 // AddAddr gives a member an additional address. All addresses must always lead
@@ -164,7 +179,7 @@ func Move(ctx context.Context, q *quorate.Quorum, from, to string) error {
 // all addresses but one, use [Move].
 func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error {
 	return change(ctx, q, "add address",
-		operator.Exchange{Move: &operator.Move{From: addr, To: another, Keep: true}})
+		operator.Exchange{Move: []operator.Move{{From: addr, To: another, Keep: true}}})
 }
 
 // Set changes the settings of the set. It takes about as long as the old or the

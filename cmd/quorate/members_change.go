@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -70,19 +71,32 @@ with an empty one at the same address, you don't need this command.
 
 func membersMoveCommand() *cobra.Command {
 	var keep bool
-	cmd := exchangeCommand("move OLD NEW", "Change the address of a node of the set",
+	cmd := exchangeCommand("move OLD NEW [OLD NEW]...", "Change the address of a node of the set",
 		`Changes the address of a node of the set. Its server must answer at the new
 address with the same data. This takes half a guard time, which running clients
 need to follow.
+
+OLD need not answer. If the only node or a majority has moved, run the command
+with a list of the new addresses, and name all nodes that have moved.
 
 With --keep, the node keeps its old addresses as well, for example a plain port in
 addition to a TLS port, or an address in another network. All of them must always
 lead to the same server. A client dials the address in its own list. Without
 --keep, the node has only NEW, which may be one of its current addresses.
 `, `  quorate members move 10.0.0.7:6379 lock-c:6379
-  quorate members move --keep lock-c:6379 rediss://lock-c:6380`, cobra.ExactArgs(2),
-		func(args []string) operator.Exchange {
-			return operator.Exchange{Move: &operator.Move{From: args[0], To: args[1], Keep: keep}}
+  quorate members move --nodes redis:6379 localhost:6379 redis:6379
+  quorate members move --keep lock-c:6379 rediss://lock-c:6380`,
+		func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 || len(args)%2 != 0 {
+				return errors.New("members move: pass the old and the new address of each node")
+			}
+			return nil
+		},
+		func(args []string) (x operator.Exchange) {
+			for pair := range slices.Chunk(args, 2) {
+				x.Move = append(x.Move, operator.Move{From: pair[0], To: pair[1], Keep: keep})
+			}
+			return x
 		})
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep the old addresses as well")
 	return cmd

@@ -242,8 +242,9 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 }
 
 // Operate waits until a majority of the set's members is connected, so that a
-// change of the set can begin.
-func (q *Quorum) Operate(ctx context.Context) error {
+// change of the set can begin. before is called, unless it is nil, if the set is
+// known but its nodes do not connect. An error of before is that of Operate.
+func (q *Quorum) Operate(ctx context.Context, before func() error) error {
 	switch {
 	case q.IsClosed():
 		return &fault.Failure{Err: fault.ErrClosed}
@@ -258,6 +259,14 @@ func (q *Quorum) Operate(ctx context.Context) error {
 	// guard time of the set.
 	own := q.Set
 	own.TTL, own.GuardGiven = 0, false
+	if before != nil {
+		q.Members.Found(ctx)
+		if f, _ := q.Unready(); f != nil && q.Members.SetKnown() && ctx.Err() == nil {
+			if err := before(); err != nil {
+				return err
+			}
+		}
+	}
 	return q.ReadyWith(ctx, &own)
 }
 

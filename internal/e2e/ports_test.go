@@ -138,7 +138,7 @@ func changesPorts(t *testing.T, p *twoPorts, from, to []string, closes string) {
 	require.ErrorIs(t, err, quorate.ErrNoQuorum)
 	assert.ErrorContains(t,
 		err, "the set records this node at "+addr(t, from[0])+", which is not in this client's list")
-	assert.ErrorContains(t, err, "quorate members move --keep "+addr(t, from[0])+" ADDRESS")
+	assert.ErrorContains(t, err, "quorate members move --keep "+addr(t, from[0])+" URL")
 	assert.NotContains(t, err.Error(), "redis://")
 	assert.NotContains(t, err.Error(), "rediss://")
 	assert.NotContains(t, err.Error(), "secret")

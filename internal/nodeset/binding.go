@@ -70,6 +70,31 @@ func (m *Membership) void(accepted *Configuration) bool {
 	return void
 }
 
+// standIn is a member with the address that the set records for it.
+type standIn struct{ identity, addr string }
+
+// Stand has the client of an operator dial a member at another address than the
+// recorded one, until the set records another one. An empty address ends this.
+//
+// Invariant: an operator says that the member's server has moved there, and the
+// recorded address does not show the member to this client. Otherwise a copy
+// could vote along with the member. bind judges the server at the address as it
+// judges each one.
+func (m *Membership) Stand(member *Member, addr string) {
+	k, stand, was := member.Number, standIn{member.Identity, member.Addr}, m.Addr(member.Number)
+	if delete(m.stands, stand); addr != "" {
+		if m.stands == nil {
+			m.stands = map[standIn]string{}
+		}
+		m.stands[stand] = addr
+	}
+	if m.Addr(k) != was {
+		m.blank(k, SetUnknown)
+		m.do(k, SetAction{Begin: true})
+		m.tend()
+	}
+}
+
 // lost judges a blank server at the address of a member. Once enough members
 // say what it was, it gets its place back, and its guard time begins.
 func (m *Membership) lost(k int) {

@@ -1,6 +1,7 @@
 package nodeset
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/quorate/quorate/internal/protocol"
@@ -16,6 +17,7 @@ type contacts struct {
 
 	list    []string // the client's
 	config  *Configuration
+	stands  map[standIn]string         // see Stand
 	seeds   []contact                  // by place in list
 	members [protocol.MaxNodes]contact // by number
 }
@@ -145,7 +147,7 @@ func (t *contacts) each(f func(i int, n *contact)) {
 func (t *contacts) Addr(i int) string {
 	switch member := t.config.Numbered(i); {
 	case member != nil:
-		return member.dialedBy(t.list)
+		return cmp.Or(t.stands[standIn{member.Identity, member.Addr}], member.dialedBy(t.list))
 	case i >= Seed && i-Seed < len(t.list):
 		return t.list[i-Seed]
 	}

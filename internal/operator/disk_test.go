@@ -47,7 +47,7 @@ func TestWhatANodeSaysOfItsDisk(t *testing.T) {
 	t.Parallel()
 	c := redistest.Start(t, 1)
 	q, _ := gives(t, c, 1)
-	require.NoError(t, q.Operate(minute(t)))
+	require.NoError(t, q.Operate(minute(t), nil))
 	a, m := asker{&exchange{q: q, set: q.Set}, minute(t)}, config(q).Members[0]
 	for err, settled := range map[error]bool{
 		resp.Error("NOPERM this user has no permissions to run the 'bgsave' command"):    true,

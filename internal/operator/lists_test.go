@@ -180,7 +180,7 @@ func TestMemberMoves(t *testing.T) {
 	first := held(t, q, "first")
 	kept := keeps(t, q, first)
 	to := strings.Replace(c.Node(0).Addr(), "127.0.0.1", "localhost", 1)
-	require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: to}}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: to}}}))
 	want := []string{to, c.Addrs()[1], c.Addrs()[2]}
 	for _, one := range []*core.Quorum{operator, q,
 		opened(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))} {
@@ -196,7 +196,7 @@ func TestMemberMoves(t *testing.T) {
 	first.Release()
 	// The call again, and one with a typing error.
 	for _, from := range []string{c.Addrs()[0], "10.0.0.7:6379"} {
-		err := Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to}})
+		err := Run(minute(t), operator, Exchange{Move: []Move{{From: from, To: to}}})
 		require.ErrorIs(t, err, fault.ErrInvalid)
 		assert.ErrorContains(t, err, from+" is not a node of the set, which is "+strings.Join(want, " ")+
 			"; "+to+" is, so if this move was made before, there is nothing left to do")
@@ -215,7 +215,7 @@ func TestMemberGetsAnotherAddress(t *testing.T) {
 	from, port := c.Addrs()[0], c.Node(0).Addr()[len("127.0.0.1:"):]
 	to := "localhost:" + port
 	for range 2 { // a call may be repeated
-		require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to, Keep: true}}))
+		require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: from, To: to, Keep: true}}}))
 	}
 	require.Eventually(t, func() bool { return config(q).Place(to) == 0 && config(q).Place(from) == 0 },
 		time.Minute, time.Millisecond)
@@ -238,17 +238,17 @@ func TestMemberGetsAnotherAddress(t *testing.T) {
 
 	refused := func(to, says string) {
 		t.Helper()
-		err := Run(minute(t), operator, Exchange{Move: &Move{From: from, To: to, Keep: true}})
+		err := Run(minute(t), operator, Exchange{Move: []Move{{From: from, To: to, Keep: true}}})
 		require.ErrorIs(t, err, fault.ErrInvalid)
 		assert.ErrorContains(t, err, says)
 	}
 	refused(c.Addrs()[1], "does not have the data of")
 	refused(strings.Repeat("a", 1025)+":1", "at most 1024 are allowed")
 	for _, more := range []string{"Localhost:" + port, "LOCALHOST:" + port} {
-		require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: from, To: more, Keep: true}}))
+		require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: from, To: more, Keep: true}}}))
 	}
 	refused("LocalHost:"+port, "already has 4 addresses")
-	require.NoError(t, Run(minute(t), operator, Exchange{Move: &Move{From: to, To: from}}))
+	require.NoError(t, Run(minute(t), operator, Exchange{Move: []Move{{From: to, To: from}}}))
 	assert.Equal(t, []string{from}, config(operator).Members[0].All())
 }
 
@@ -262,7 +262,7 @@ func TestACopyIsNoAddress(t *testing.T) {
 	require.NoError(t, c.Node(1).Client().Set(t.Context(), key,
 		c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
 	for _, keep := range []bool{true, false} {
-		err := Run(minute(t), operator, Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[1], Keep: keep}})
+		err := Run(minute(t), operator, Exchange{Move: []Move{{From: c.Addrs()[0], To: c.Addrs()[1], Keep: keep}}})
 		require.ErrorIs(t, err, fault.ErrInvalid)
 		assert.ErrorContains(t, err, "is a different server from "+c.Addrs()[0]+", with a copy of its data")
 		assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())

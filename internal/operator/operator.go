@@ -19,7 +19,7 @@ import (
 type Exchange struct {
 	Add      []string // as ParseNodes takes them; the new nodes are empty servers
 	Remove   []string // addresses of members, or URLs that name them
-	Move     *Move
+	Move     []Move
 	Shared   *nodeset.Shared // what is not 0 is to be the set's
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
@@ -67,6 +67,7 @@ type exchange struct {
 	goal   change.Goal
 	shown  Progress // the last one
 	offers []func(stays bool)
+	stood  []*nodeset.Member // see stand
 }
 
 // config returns the configuration that the client counts on, or nil.

@@ -88,11 +88,11 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Add: []string{localhost(0)}}, "is the same server as"},
 		{Exchange{Add: []string{c.Node(3).Addr(), localhost(3)}}, "is the same server as"},
 		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL must look like"},
-		{Exchange{Move: &Move{From: c.Addrs()[0], To: c.Addrs()[3]}}, "does not have the data of"},
-		{Exchange{Move: &Move{From: c.Addrs()[3], To: c.Addrs()[5]}}, "is not a node of the set"},
+		{Exchange{Move: []Move{{From: c.Addrs()[0], To: c.Addrs()[3]}}}, "does not have the data of"},
+		{Exchange{Move: []Move{{From: c.Addrs()[3], To: c.Addrs()[5]}}}, "is not a node of the set"},
 		{Exchange{Add: []string{c.URLs()[3] + "/1"}}, "is given with database 1"},
 		{Exchange{Add: []string{c.Addrs()[3] + "/1"}, Remove: c.Addrs()[2:3]}, "use database 0"},
-		{Exchange{Move: &Move{From: c.Addrs()[0], To: "redis://" + localhost(0) + "?db=1", Keep: true}},
+		{Exchange{Move: []Move{{From: c.Addrs()[0], To: "redis://" + localhost(0) + "?db=1", Keep: true}}},
 			"is given with database 1"},
 	}
 	for _, k := range cases {
@@ -227,7 +227,7 @@ func TestDecisionIsFoundInTheRegisters(t *testing.T) {
 	operator, _ := gives(t, c, 3)
 	ballot := func() nodeset.Ballot { return nodeset.NewBallot(time.Now(), rand.Uint32(), "") }
 	set := change.Begin(config(operator), change.Goal{Remove: c.Addrs()[:1]}, ballot())
-	require.NoError(t, operator.Operate(minute(t)))
+	require.NoError(t, operator.Operate(minute(t), nil))
 	operator.Members.Change(-1, func(m *nodeset.Membership) { m.Decide(set) })
 	for i := range 3 { // what a node that has not moved is asked for is refused
 		require.Eventually(t, func() bool {

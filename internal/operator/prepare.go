@@ -14,7 +14,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -46,10 +45,8 @@ func (x *exchange) prepare(ctx context.Context, c *nodeset.Configuration) error 
 		}
 		x.goal.Remove = append(x.goal.Remove, c.Members[c.Place(a)].Addr)
 	}
-	if x.ask.Move != nil {
-		if err := x.prepareMove(ctx, *x.ask.Move, c); err != nil {
-			return err
-		}
+	if err := x.prepareMoves(ctx, c); err != nil {
+		return err
 	}
 	if err = x.prepareShared(c); err != nil {
 		return err
@@ -117,75 +114,6 @@ func addresses(given []string, c *nodeset.Configuration) (all []string, err erro
 		all = append(all, a.Name())
 	}
 	return all, err
-}
-
-// prepareMove finds out which member gets another address, and that it answers
-// there.
-func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) error {
-	old, err := addresses([]string{m.From}, c)
-	if err != nil {
-		return err
-	}
-	moved, err := x.nodes(m.To)
-	if err != nil {
-		return err
-	}
-	from, to := c.Place(old[0]), moved[0]
-	if from < 0 {
-		err := notMember(old[0], c)
-		if c.Place(to.Name()) >= 0 {
-			err = fmt.Errorf("%w; %s is, so if this move was made before, there is nothing left to do", err, to.Name())
-		}
-		return err
-	}
-	member := &c.Members[from]
-	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
-		return fmt.Errorf("%w: %s already has %d addresses, which is the maximum: %s; to drop all but one, run "+
-			"quorate members move %s ADDRESS",
-			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
-	}
-	has, run, err := x.keeps(ctx, to)
-	if err != nil {
-		return fmt.Errorf("%w: cannot read from %s: %w", fault.ErrInvalid, to.Name(), err)
-	}
-	if has.Identity != member.Identity {
-		return fmt.Errorf("%w: the server at %s does not have the data of %s. Move that server with its data, or "+
-			"use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
-	}
-	if err := x.sameServer(member, to.Name(), run, m.Keep); err != nil {
-		return err
-	}
-	x.goal.Move, x.goal.Keep = []nodeset.Member{{Identity: has.Identity, Addr: to.Name()}}, m.Keep
-	return nil
-}
-
-// sameServer refuses an address of a member that leads to another server than
-// the one which serves the member now, by the run of that. With keep that one
-// has to answer: both addresses count.
-//
-// Invariant: all addresses of a member lead to one server. Without that clients
-// that dial different ones have two servers with one identity, and both vote.
-// So it is with a copy that the only member of a set is to have moved to: the
-// clients of the server that goes on do not hear of the move.
-func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool) error {
-	now := ""
-	if n := x.q.Peers.Node(member.Number); n != nil && n.Err() == nil {
-		now = n.Info().RunID
-	}
-	switch {
-	case now == "" || run == "":
-		if !keep {
-			return nil
-		}
-		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave "+
-			"--keep out if its server has moved",
-			fault.ErrInvalid, member.Addr, to)
-	case now != run:
-		return fmt.Errorf("%w: %s is a different server from %s, with a copy of its data, so both would vote; "+
-			"stop one of them",
-			fault.ErrInvalid, to, member.Addr)
-	}
-	return nil
 }
 
 // nodes parses the addresses that the set is to record. It refuses those that

@@ -22,21 +22,22 @@ import (
 // that dies leaves the set half-way, where it is safe: the next call goes on
 // with it.
 func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
-	if err := q.Operate(ctx); err != nil {
-		return err
-	}
-	x := &exchange{q: q, set: q.Set, ask: ask, before: q.Members.Config.Load()}
-	c := x.before
-	if c == nil {
-		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run "+
-			"\"quorate bootstrap\"", fault.ErrInvalid)}
-	}
+	x := &exchange{q: q, set: q.Set, ask: ask}
 	stays := false // what the call says of new addresses
 	defer func() {
 		for _, end := range x.offers {
 			end(stays)
 		}
 	}()
+	defer x.standDown()
+	if err := q.Operate(ctx, x.standing(ctx)); err != nil {
+		return err
+	}
+	c := x.config()
+	if x.before = c; c == nil {
+		return &fault.Failure{Err: fmt.Errorf("%w: the nodes are brand-new and have not recorded a set yet: run "+
+			"\"quorate bootstrap\"", fault.ErrInvalid)}
+	}
 	if err := x.prepare(ctx, c); err != nil {
 		return &fault.Failure{Err: err}
 	}

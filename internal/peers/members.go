@@ -224,12 +224,7 @@ func (s *members) followed() bool {
 				"applies; ForDevelopment() changes only this client's TTL",
 				"guard", c.Guard(), "ttl", s.ps.Set.TTL)
 		}
-		for _, addr := range s.list() {
-			if c.Place(addr) < 0 {
-				s.ps.Set.Logger.Info("quorate: a listed node is not a member of the set and has no vote; remove it from "+
-					"this client's list", "node", addr, "set", c.Addrs())
-			}
-		}
+		s.logUnlisted(c)
 	} else {
 		s.ps.Set.Logger.Info("quorate: the set of nodes has changed", "stage", c.Stage.String(), "epoch",
 			c.Stamp.Epoch(), "from", was.Addrs(), "to", c.Addrs())

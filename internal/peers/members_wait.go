@@ -167,6 +167,23 @@ func (s *members) Settled(ctx context.Context) {
 	ps.Until(ctx, s.tried)
 }
 
+// Found waits until a majority is connected, or until the set is known and a
+// connection to each of its nodes has been tried. It ends early if waiting is
+// hopeless, or if the nodes are brand-new.
+func (s *members) Found(ctx context.Context) {
+	s.ps.Until(ctx, func() bool {
+		f, hopeless := s.ps.Unready()
+		return f == nil || hopeless || s.blank() || s.SetKnown() && s.tried()
+	})
+}
+
+// addr returns the address at which the node with an index is dialed.
+func (s *members) addr(i int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known.Addr(i)
+}
+
 // tried reports whether each node of the set has been connected to or tried.
 // While no set is known, these are the nodes of the list, and each must have
 // shown its record or have failed to answer. A connection that was ended in
@@ -177,7 +194,7 @@ func (s *members) tried() bool {
 		list = nil
 		for _, m := range c.Members {
 			n := s.ps.Node(m.Number)
-			if n == nil || !m.Has(n.Addr) {
+			if n == nil || n.Addr != s.addr(m.Number) {
 				return false
 			}
 			list = append(list, n)

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
@@ -80,34 +79,6 @@ func (n *Node) Unfit() error {
 		return &fault.SetRefusedError{Verdict: err, Err: *refused}
 	}
 	return err
-}
-
-// unlisted adds a hint to the error of a node that cannot be reached: this
-// client dials the address that the set records, which is not in its own list.
-// The list may have another port or network of the same server.
-func (s *members) unlisted(n *Node, err error) error {
-	c := s.Config.Load()
-	_, answered := errors.AsType[resp.Error](err)
-	if err == nil || answered || errors.Is(err, fault.ErrRejudged) || n.Seed() || c.Numbered(n.Index) == nil {
-		return err
-	}
-	list, member := s.list(), c.Numbered(n.Index)
-	unknown := func(addr string) bool { return c.Place(addr) < 0 }
-	if slices.ContainsFunc(list, member.Has) || !slices.ContainsFunc(list, unknown) {
-		return err
-	}
-	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if %s leads to "+
-		"the same server, record that address as well: quorate members move --keep %s ADDRESS",
-		err, strings.Join(member.All(), " and "),
-		either(slices.DeleteFunc(list, func(addr string) bool { return !unknown(addr) })), member.Addr)
-}
-
-// either formats addresses of which one may be meant.
-func either(addrs []string) string {
-	if len(addrs) == 1 {
-		return addrs[0]
-	}
-	return "one of " + strings.Join(addrs, ", ")
 }
 
 // unfit returns why a node had no vote in the set on its last connection, or

@@ -1,0 +1,144 @@
+package operator
+
+// The moves of a call: which member each means, and that its server answers at
+// the new address.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/nodeset"
+)
+
+// standing returns what is to be done if no majority of the set answers, or nil
+// if nothing can be.
+//
+// If a majority has moved at once, no majority answers at its recorded
+// addresses, and without one no move can be decided. So this client dials each
+// member of a move at its new address, because the operator says that the
+// member's server has moved there. A member that answers at its recorded
+// address is not dialed elsewhere: prepareMove refuses a copy of its data.
+func (x *exchange) standing(ctx context.Context) func() error {
+	if len(x.ask.Move) == 0 {
+		return nil
+	}
+	return func() error {
+		c := x.config()
+		if c == nil {
+			return nil
+		}
+		if err := x.prepareMoves(ctx, c); err != nil {
+			if x.config() != c { // it has found a later configuration in the meantime
+				return nil
+			}
+			return &fault.Failure{Err: err}
+		}
+		for _, to := range x.goal.Move {
+			member := &c.Members[c.Member(to.Identity)]
+			if n := x.q.Peers.Node(member.Number); n != nil && n.Unfit() == nil {
+				continue
+			}
+			x.stood = append(x.stood, member)
+			x.q.Members.Change(-1, func(m *nodeset.Membership) { m.Stand(member, to.Addr) })
+		}
+		return nil
+	}
+}
+
+// standDown ends what standing did. It has no effect on a member whose new
+// address has been recorded.
+func (x *exchange) standDown() {
+	for _, member := range x.stood {
+		x.q.Members.Change(-1, func(m *nodeset.Membership) { m.Stand(member, "") })
+	}
+}
+
+// prepareMoves makes the goal of the moves. Each of them is of another member.
+func (x *exchange) prepareMoves(ctx context.Context, c *nodeset.Configuration) error {
+	x.goal.Move = nil
+	for _, move := range x.ask.Move {
+		member, to, err := x.prepareMove(ctx, move, c)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(x.goal.Move, func(m nodeset.Member) bool { return m.Identity == member.Identity }) {
+			return fmt.Errorf("%w: %s is named twice", fault.ErrInvalid, move.From)
+		}
+		x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: member.Identity, Addr: to})
+		x.goal.Keep = move.Keep
+	}
+	return nil
+}
+
+// prepareMove finds out which member gets another address, and that it answers
+// there.
+func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configuration) (
+	member *nodeset.Member, addr string, err error,
+) {
+	old, err := addresses([]string{m.From}, c)
+	if err != nil {
+		return nil, "", err
+	}
+	moved, err := x.nodes(m.To)
+	if err != nil {
+		return nil, "", err
+	}
+	from, to := c.Place(old[0]), moved[0]
+	if from < 0 {
+		err := notMember(old[0], c)
+		if c.Place(to.Name()) >= 0 {
+			err = fmt.Errorf("%w; %s is, so if this move was made before, there is nothing left to do", err, to.Name())
+		}
+		return nil, "", err
+	}
+	member = &c.Members[from]
+	if all := member.All(); m.Keep && len(all) >= nodeset.MaxAddrs && !member.Has(to.Name()) {
+		return nil, "", fmt.Errorf("%w: %s already has %d addresses, which is the maximum: %s; to drop all but "+
+			"one, run quorate members move %s ADDRESS",
+			fault.ErrInvalid, old[0], len(all), strings.Join(all, " "), old[0])
+	}
+	has, run, err := x.keeps(ctx, to)
+	if err != nil {
+		return nil, "", fmt.Errorf("%w: cannot read from %s: %w", fault.ErrInvalid, to.Name(), err)
+	}
+	if has.Identity != member.Identity {
+		return nil, "", fmt.Errorf("%w: the server at %s does not have the data of %s. Move that server with its "+
+			"data, or use quorate members replace", fault.ErrInvalid, to.Name(), old[0])
+	}
+	if err := x.sameServer(member, to.Name(), run, m.Keep); err != nil {
+		return nil, "", err
+	}
+	return member, to.Name(), nil
+}
+
+// sameServer refuses an address of a member that leads to another server than
+// the one which serves the member now, by the run of that. With keep that one
+// has to answer: both addresses count.
+//
+// Invariant: all addresses of a member lead to one server. Without that clients
+// that dial different ones have two servers with one identity, and both vote.
+// So it is with a copy that the only member of a set is to have moved to: the
+// clients of the server that goes on do not hear of the move.
+func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool) error {
+	now := ""
+	if n := x.q.Peers.Node(member.Number); n != nil && n.Err() == nil {
+		now = n.Info().RunID
+	}
+	switch {
+	case now == "" || run == "":
+		if !keep {
+			return nil
+		}
+		return fmt.Errorf("%w: %s does not answer, so %s may be a different server; start the first one, or leave "+
+			"--keep out if its server has moved",
+			fault.ErrInvalid, member.Addr, to)
+	case now != run:
+		return fmt.Errorf("%w: %s is a different server from %s, with a copy of its data, so both would vote; "+
+			"stop one of them",
+			fault.ErrInvalid, to, member.Addr)
+	}
+	return nil
+}
