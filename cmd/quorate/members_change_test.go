@@ -252,7 +252,7 @@ func TestMembersChangeOfLateNodes(t *testing.T) {
 func TestMembersChangeUsage(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"add"}, {"remove"}, {"replace", "a:1"}, {"undo", "a:1"}, {"move", "a:1"},
-		{"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
+		{"move", "a:1", "b:1", "c:1"}, {"set"}, {"set", "--guard", "-1s"}, {"add", "a:1", "--timeout", "0s"}} {
 		status, _, errs := call(append([]string{"members", "--nodes", "127.0.0.1:1"}, args...)...)
 		assert.Equal(t, cli.ExitUsage, status, errs)
 	}
