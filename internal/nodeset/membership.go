@@ -88,9 +88,9 @@ func (m *Membership) blank(k int, fault SetFault) {
 	m.members[k], m.reports.byNumber[k] = contact{fault: fault}, memberReport{}
 }
 
-// forget makes the client rely on no set: each member that decides what follows
-// has lost its data, or is now in another set. The client then behaves as if it
-// had just started with those members' addresses as its list.
+// forget makes the client rely on no set: each member has lost its data, or is
+// now in another set. The client then behaves as if it had just started with
+// the addresses of the members that decide what follows as its list.
 //
 // A connection to a server of another set ends at once, so what it showed
 // counts until the next one. Otherwise a client that meets its members only
@@ -117,27 +117,29 @@ func (m *Membership) forget() {
 	m.Relist(list)
 }
 
-// remembered reports whether the client's set may still be there. It may be as
-// long as a member has not been met, one that decides what follows shows it, or
-// one that enters shows that it is a full member by now. It is there, too, if a
-// server of the client's list shows a member's identity: the member's address
-// leads elsewhere from here, as localhost does.
+// remembered reports whether the client's set may still be there. Members that
+// enter count, too. For example, A becomes A, B and C:
+//
+//	A decides that all three count from now on. X has read it, and Y has not.
+//	A loses its data. X has B and C serve what was decided: they are a majority.
+//	For Y, A alone decided what follows. If it forgot the set now and recorded
+//	A as a new one, both could hold.
+//
+// The same is so for a server of the client's list that is a member by what it
+// shows itself. Or it is a member whose address leads elsewhere from here, as
+// localhost does.
 func (m *Membership) remembered() bool {
 	if slices.ContainsFunc(m.seeds, func(n contact) bool {
 		c := n.has.Recorded()
 		return n.up && !n.ended && c != nil && c.Kin(m.config) &&
-			m.config.Member(n.has.Identity) >= 0 //mutant:RuleSetForget=false
+			c.Member(n.has.Identity) >= 0 //mutant:RuleSetForget=false
 	}) {
 		return true
 	}
 	return slices.ContainsFunc(m.config.Members, func(member Member) bool {
 		n := &m.members[member.Number]
-		c := n.has.Config
-		if !n.up {
-			return n.fault != SetForeign
-		}
-		return c != nil && c.Kin(m.config) && (member.Role != Enters ||
-			c.Stamp.Epoch() > m.config.Stamp.Epoch()) //mutant:RuleSetForget=false
+		gone := n.up && !(n.has.Config != nil && n.has.Config.Kin(m.config)) || n.fault == SetForeign
+		return !gone //mutant:RuleSetForget=!gone && member.Role != Enters
 	})
 }
 

@@ -50,6 +50,9 @@ func (o *operators) recordAgain() {
 			stages = stages || has.Config.Stage != nodeset.Stable
 		}
 	}
+	if knows == 0 && stages {
+		o.emptyEntering(last)
+	}
 	if world.Decided(last, knows) || knows == 0 || !stages {
 		return
 	}
@@ -57,6 +60,17 @@ func (o *operators) recordAgain() {
 		n.Step(nodeset.RecordStep{Kind: nodeset.SetRestore,
 			Identity: last.Members[last.Place(n.Address())].Identity, Config: last, Seen: n.Model.SetText()})
 		n.EachLink((*world.Link).Snap)
+	}
+}
+
+// emptyEntering is what an operator does if all members that decide what follows
+// have lost their data: the set is gone, and its nodes begin anew.
+func (o *operators) emptyEntering(last *nodeset.Configuration) {
+	for _, n := range o.w.Nodes {
+		if k := last.Place(n.Address()); k >= 0 && last.Members[k].Role == nodeset.Enters {
+			n.Forget()
+			n.EachLink((*world.Link).Snap)
+		}
 	}
 }
 
