@@ -82,7 +82,7 @@ var (
 		"those that are down, with or without their data"}
 	ErrSetBetween = &MemberError{Why: "lost its data while the set was being changed, and too few of the other " +
 		"nodes can say what was decided; start those that are down, with their data; if that is impossible, " +
-		"empty all nodes of the set"}
+		"empty those that are left, and restart all clients"}
 	ErrSetEnters = &MemberError{Why: "is joining the set; it votes once the other nodes have answered and the " +
 		"guard time is over"}
 	ErrSetRetired = &MemberError{Why: "is not a member of the set; remove it from this client's list"}
@@ -96,7 +96,7 @@ var (
 type SetRefusedError struct{ Verdict, Err error }
 
 func (e *SetRefusedError) Error() string {
-	return "has recorded no set of nodes, and refused to: " + e.Err.Error() + ": " +
+	return "has not recorded a set of nodes, and refused to record one: " + e.Err.Error() + ": " +
 		cmp.Or(WriteRemedy(e.Err), "look at its log")
 }
 
@@ -113,8 +113,8 @@ func (e *TTLError) Error() string {
 	if e.Development {
 		return fmt.Sprintf("this node was first used in development mode, with a guard time of %v, which is too "+
 			"short for WithTTL(%v): use ForDevelopment() in this client too or, for production, run quorate members "+
-			"set --guard 20s --skew 2s", e.Guard,
-			e.TTL)
+			"set --guard %v, then quorate members set --skew 2s --yes", e.Guard,
+			e.TTL, max(20*time.Second, 2*e.TTL+4*time.Second))
 	}
 	return fmt.Sprintf("WithTTL(%v) is too long for this set of nodes, whose guard time is %v: a node that "+
 		"lost its data could vote while a lease that it forgot is still running; choose WithTTL(%v) or less "+

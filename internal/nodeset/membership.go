@@ -125,20 +125,24 @@ func (m *Membership) forget() {
 //	For Y, A alone decided what follows. If it forgot the set now and recorded
 //	A as a new one, both could hold.
 //
-// The same is so for a server of the client's list that is a member by what it
-// shows itself. Or it is a member whose address leads elsewhere from here, as
-// localhost does.
+// A server of the client's list that is not recorded there counts if it showed a
+// member's identity last, or a later configuration. The member's address leads
+// elsewhere from here, as localhost does.
 func (m *Membership) remembered() bool {
 	if slices.ContainsFunc(m.seeds, func(n contact) bool {
 		c := n.has.Recorded()
-		return n.up && !n.ended && c != nil && c.Kin(m.config) &&
-			c.Member(n.has.Identity) >= 0 //mutant:RuleSetForget=false
+		if !n.met || n.ended || c == nil || !c.Kin(m.config) {
+			return false
+		}
+		shows := m.config.Member(n.has.Identity) >= 0 || c.Stamp.Epoch() > m.config.Stamp.Epoch()
+		return shows //mutant:RuleSetForget=false
 	}) {
 		return true
 	}
 	return slices.ContainsFunc(m.config.Members, func(member Member) bool {
 		n := &m.members[member.Number]
-		gone := n.up && !(n.has.Config != nil && n.has.Config.Kin(m.config)) || n.fault == SetForeign
+		c := n.has.Recorded()
+		gone := n.up && (c == nil || !c.Kin(m.config)) || n.fault == SetForeign
 		return !gone //mutant:RuleSetForget=!gone && member.Role != Enters
 	})
 }
