@@ -26,7 +26,7 @@ import (
 const membersHelp = `
 Locks work as usual during the change. A change that would end existing holds is
 refused without --yes. The command prints what it is waiting for. More than half of
-the nodes in --nodes must be in the set: pass the old list, not the new one.
+the nodes in --nodes must be in the set: before the change, that is the old list.
 
 If you press Ctrl-C or --timeout expires, it abandons the change if that is still
 possible, and prints what the set is. An unfinished change is safe: run the same
@@ -76,8 +76,10 @@ func membersMoveCommand() *cobra.Command {
 address with the same data. This takes half a guard time, which running clients
 need to follow.
 
-OLD need not answer. If the only node or a majority has moved, run the command
-with a list of the new addresses, and name all nodes that have moved.
+OLD doesn't have to be reachable. If the only node or a majority has moved, pass
+the new addresses in --nodes, and name every moved node in one command. It then
+waits a guard time to make sure that nothing answers at OLD. If you copied the data,
+stop the old server first, and never start it from those files again.
 
 With --keep, the node keeps its old addresses as well, for example a plain port in
 addition to a TLS port, or an address in another network. All of them must always
@@ -122,9 +124,14 @@ whichever is longer.
 }
 
 // interrupts says what a change would end, empty for nothing.
-func interrupts(x operator.Exchange, c *nodeset.Configuration, smaller bool) string {
+func interrupts(x operator.Exchange, c *nodeset.Configuration, ends operator.Ends) string {
 	switch {
-	case smaller:
+	case ends.Silent > 0:
+		return fmt.Sprintf("a majority of the nodes started, or lost data, less than the new guard time ago, and "+
+			"such nodes don't vote: all locks would be lost, and none could be acquired for %v. Run the command "+
+			"again after that time or, if the interruption is acceptable, pass --yes",
+			ends.Silent.Round(time.Second))
+	case ends.Smaller:
 		return "if several clients contend for a name, its holder may have a majority only with the help of the " +
 			"nodes that leave, and would lose its hold within its TTL. If that is acceptable, pass --yes"
 	case x.Shared == nil:
@@ -173,10 +180,10 @@ func exchangeCommand(use, short, long, example string, args cobra.PositionalArgs
 			x, before := what(args), (*nodeset.Configuration)(nil)
 			ctx, cancel := context.WithTimeout(ctx, cmp.Or(timeout, enough(ctx, q, x)))
 			defer cancel()
-			x.Allow = func(c *nodeset.Configuration, smaller bool) error {
+			x.Allow = func(c *nodeset.Configuration, ends operator.Ends) error {
 				before = c
-				if ends := interrupts(x, c, smaller); ends != "" && !yes {
-					return cli.NewExit(1, errors.New("nothing was changed: "+ends))
+				if why := interrupts(x, c, ends); why != "" && !yes {
+					return cli.NewExit(1, errors.New("nothing was changed: "+why))
 				}
 				return nil
 			}

@@ -242,8 +242,8 @@ func (o Onlooker) Holder(ctx context.Context, s *Spec) (Holder, error) {
 }
 
 // Operate waits until a majority of the set's members is connected, so that a
-// change of the set can begin. before is called, unless it is nil, if the set is
-// known but its nodes do not connect. An error of before is that of Operate.
+// change of the set can begin. If the set is known but no majority is connected,
+// Operate first calls before, if that is not nil, and returns its error.
 func (q *Quorum) Operate(ctx context.Context, before func() error) error {
 	switch {
 	case q.IsClosed():

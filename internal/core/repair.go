@@ -320,11 +320,7 @@ func (r *repairer) lookAt(ctx context.Context, n *peers.Node, key string, clock 
 	}
 	ctx, cancel := context.WithTimeout(ctx, n.Timeout(&r.q.Set))
 	defer cancel()
-	v, err := n.Do(ctx, "TIME")
-	var now time.Time
-	if err == nil {
-		now, err = script.DecodeTime(v)
-	}
+	now, err := timeOf(ctx, n)
 	if err == nil {
 		shown.Wait = m.Recovers(now)
 	}

@@ -38,7 +38,7 @@ func TestForDevelopment(t *testing.T) {
 	_, err = quorate.Connect(deadline(t), one, quorate.WithLogger(nil))
 	require.ErrorIs(t, err, quorate.ErrInvalid)
 	assert.ErrorContains(t, err, "use ForDevelopment() in this client")
-	assert.ErrorContains(t, err, "quorate members set --guard 20s --skew 2s")
+	assert.ErrorContains(t, err, "quorate members set --guard 20s, then quorate members set --skew 2s --yes")
 
 	_, err = quorate.Connect(deadline(t), c.URLs(), quorate.ForDevelopment(), quorate.WithLogger(nil))
 	require.ErrorIs(t, err, quorate.ErrInvalid)

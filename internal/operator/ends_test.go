@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -176,8 +177,37 @@ func TestSetWithoutASkewDoesNotGrow(t *testing.T) {
 	require.NoError(t, operator.Bootstrap(minute(t)))
 	err := Run(minute(t), operator, Exchange{Add: c.URLs()[1:]})
 	require.ErrorIs(t, err, fault.ErrInvalid)
-	require.ErrorContains(t, err, "run quorate members set --guard 20s --skew 2s first")
+	require.ErrorContains(t, err,
+		"first run quorate members set --guard 20s, then quorate members set --skew 2s --yes")
 	assert.Equal(t, uint64(1), config(operator).Stamp.Epoch())
+
+	require.NoError(t, Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: 20 * time.Second}}))
+	require.NoError(t, Run(minute(t), operator,
+		Exchange{Shared: &nodeset.Shared{Skew: 2 * time.Second}}))
+	assert.Equal(t, 2*time.Second, config(operator).Skew())
+}
+
+// A guard time that is longer than the nodes' memory silences them. Whoever
+// allows the change hears for how long.
+func TestALongerGuardTimeThatSilencesTheNodes(t *testing.T) {
+	t.Parallel()
+	c := redistest.Start(t, 3)
+	operator := started(t, exchangeSettings(), c.Node(0), c.Node(1), c.Node(2))
+	held(t, operator, "n").Release() // the nodes record their set without Bootstrap
+	var ends Ends
+	stop := errors.New("not allowed")
+	err := Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Hour},
+		Allow: func(_ *nodeset.Configuration, e Ends) error { ends = e; return stop }})
+	require.ErrorIs(t, err, stop)
+	assert.Greater(t, ends.Silent, 50*time.Minute)
+	assert.LessOrEqual(t, ends.Silent, time.Hour)
+
+	c = redistest.Start(t, 3)
+	operator, _ = gives(t, c, 3)
+	err = Run(minute(t), operator, Exchange{Shared: &nodeset.Shared{Guard: time.Hour},
+		Allow: func(_ *nodeset.Configuration, e Ends) error { ends = e; return stop }})
+	require.ErrorIs(t, err, stop)
+	assert.Zero(t, ends.Silent, "an operator has declared them new")
 }
 
 // The nodes that decide lack a right for good. The exchange says so, and does

@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
 )
 
-// standing returns what is to be done if no majority of the set answers, or nil
-// if nothing can be.
+// standing returns the function that Operate calls if no majority of the set
+// answers, or nil if the call moves nothing.
 //
 // If a majority has moved at once, no majority answers at its recorded
 // addresses, and without one no move can be decided. So this client dials each
@@ -36,9 +37,12 @@ func (x *exchange) standing(ctx context.Context) func() error {
 			}
 			return &fault.Failure{Err: err}
 		}
+		if err := x.awaitSilence(ctx, c); err != nil {
+			return err
+		}
 		for _, to := range x.goal.Move {
 			member := &c.Members[c.Member(to.Identity)]
-			if n := x.q.Peers.Node(member.Number); n != nil && n.Unfit() == nil {
+			if x.answers(member) {
 				continue
 			}
 			x.stood = append(x.stood, member)
@@ -46,6 +50,41 @@ func (x *exchange) standing(ctx context.Context) func() error {
 		}
 		return nil
 	}
+}
+
+// awaitSilence waits until the recorded addresses of the members that are moved
+// have not answered for a guard time. A server that is only slow or restarts
+// answers by then, and is refused if the new address leads to a copy of its data.
+func (x *exchange) awaitSilence(ctx context.Context, c *nodeset.Configuration) error {
+	tick := time.NewTicker(x.q.Set.NodeTimeout)
+	defer tick.Stop()
+	answered := make([]bool, len(x.goal.Move))
+	for end := time.Now().Add(c.Guard()); time.Now().Before(end); {
+		for i, to := range x.goal.Move {
+			if answered[i] || !x.answers(&c.Members[c.Member(to.Identity)]) {
+				continue
+			}
+			answered[i] = true
+			if err := x.prepareMoves(ctx, c); err != nil {
+				return &fault.Failure{Err: err}
+			}
+		}
+		if f, _ := x.q.Unready(); f == nil {
+			return nil // a majority answers
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil // Operate says that no majority has answered
+		}
+	}
+	return nil
+}
+
+// answers reports whether a server answers at the recorded address of a member.
+func (x *exchange) answers(member *nodeset.Member) bool {
+	n := x.q.Peers.Node(member.Number)
+	return n != nil && n.Err() == nil
 }
 
 // standDown ends what standing did. It has no effect on a member whose new
@@ -65,7 +104,7 @@ func (x *exchange) prepareMoves(ctx context.Context, c *nodeset.Configuration) e
 			return err
 		}
 		if slices.ContainsFunc(x.goal.Move, func(m nodeset.Member) bool { return m.Identity == member.Identity }) {
-			return fmt.Errorf("%w: %s is named twice", fault.ErrInvalid, move.From)
+			return fmt.Errorf("%w: %s is in more than one move", fault.ErrInvalid, move.From)
 		}
 		x.goal.Move = append(x.goal.Move, nodeset.Member{Identity: member.Identity, Addr: to})
 		x.goal.Keep = move.Keep
@@ -123,11 +162,17 @@ func (x *exchange) prepareMove(ctx context.Context, m Move, c *nodeset.Configura
 // So it is with a copy that the only member of a set is to have moved to: the
 // clients of the server that goes on do not hear of the move.
 func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool) error {
-	now := ""
-	if n := x.q.Peers.Node(member.Number); n != nil && n.Err() == nil {
+	now, empty := "", false
+	if n := x.q.Peers.Node(member.Number); x.answers(member) {
 		now = n.Info().RunID
+		has := n.Shown()
+		empty = has != nil && has.Config == nil
 	}
 	switch {
+	case empty && now != run:
+		return fmt.Errorf("%w: an empty server answers at %s; stop it, or have the address lead nowhere from here, "+
+			"so that other clients don't take it for the node that has moved",
+			fault.ErrInvalid, member.Addr)
 	case now == "" || run == "":
 		if !keep {
 			return nil

@@ -145,7 +145,7 @@ func TestNoServerStandsForAMemberThatAnswers(t *testing.T) {
 		"does not have the data of " + old[1]: {{From: old[1], To: others.Addrs()[0]}},
 		"with a copy of its data":             {{From: old[0], To: others.Addrs()[1]}, {From: old[1], To: c.Addrs()[1]}},
 		"does not answer, so " + c.Addrs()[1]: {{From: old[1], To: c.Addrs()[1], Keep: true}},
-		"is named twice":                      {{From: old[1], To: c.Addrs()[1]}, {From: old[1], To: c.Addrs()[1]}},
+		"in more than one move":               {{From: old[1], To: c.Addrs()[1]}, {From: old[1], To: c.Addrs()[1]}},
 		"10.0.0.7:6379 is not a node":         {{From: "10.0.0.7:6379", To: c.Addrs()[1]}},
 	} {
 		err := Run(minute(t), operator, Exchange{Move: moves})

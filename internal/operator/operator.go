@@ -24,10 +24,15 @@ type Exchange struct {
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
 
-	// Allow is called once with the set as it is, and whether it gets smaller,
-	// before anything is done. An error of it is that of Run. nil: all is
-	// allowed.
-	Allow func(c *nodeset.Configuration, smaller bool) error
+	// Allow is called once with the set as it is, before anything is done. An
+	// error of it is that of Run. nil: all is allowed.
+	Allow func(c *nodeset.Configuration, ends Ends) error
+}
+
+// Ends is what a change may end.
+type Ends struct {
+	Smaller bool          // holds that have a majority only with the nodes that leave
+	Silent  time.Duration // all holds, and for so long no lock is given; see silence
 }
 
 // Move gives a member another address. With Keep, the member keeps its earlier

@@ -90,10 +90,10 @@ func TestExchangeIsRefused(t *testing.T) {
 		{Exchange{Add: []string{"redis://u:secret@host:x"}}, "the URL must look like"},
 		{Exchange{Move: []Move{{From: c.Addrs()[0], To: c.Addrs()[3]}}}, "does not have the data of"},
 		{Exchange{Move: []Move{{From: c.Addrs()[3], To: c.Addrs()[5]}}}, "is not a node of the set"},
-		{Exchange{Add: []string{c.URLs()[3] + "/1"}}, "is given with database 1"},
+		{Exchange{Add: []string{c.URLs()[3] + "/1"}}, "means database 1"},
 		{Exchange{Add: []string{c.Addrs()[3] + "/1"}, Remove: c.Addrs()[2:3]}, "use database 0"},
 		{Exchange{Move: []Move{{From: c.Addrs()[0], To: "redis://" + localhost(0) + "?db=1", Keep: true}}},
-			"is given with database 1"},
+			"means database 1"},
 	}
 	for _, k := range cases {
 		err := Run(minute(t), operator, k.x)

@@ -114,8 +114,10 @@ func (x *exchange) removedBefore(addr string, c *nodeset.Configuration) error {
 // needsSkew is the error for a set of the development mode that is to have
 // several nodes, whose clocks differ.
 func needsSkew(c *nodeset.Configuration) error {
-	d := setup.Defaults()
+	d, guard := setup.Defaults(), ""
+	if c.Guard() < d.Guard {
+		guard = fmt.Sprintf("quorate members set --guard %v, then ", d.Guard)
+	}
 	return fmt.Errorf("%w: the set has one node and a skew of 0, as in development mode, but the clocks of "+
-		"several nodes differ: run quorate members set --guard %v --skew %v first", fault.ErrInvalid,
-		max(c.Guard(), d.Guard), d.Skew)
+		"several nodes differ: first run %squorate members set --skew %v --yes", fault.ErrInvalid, guard, d.Skew)
 }

@@ -6,11 +6,13 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/internal/change"
 	"github.com/quorate/quorate/internal/core"
 	"github.com/quorate/quorate/internal/fault"
+	"github.com/quorate/quorate/internal/nodeset"
 )
 
 // Run has other nodes be the set of q, while locks are held and waited for. It
@@ -43,7 +45,7 @@ func Run(ctx context.Context, q *core.Quorum, ask Exchange) error {
 	}
 	// What is wrong is refused first: it is no matter of what is allowed.
 	if ask.Allow != nil {
-		if err := ask.Allow(c, len(x.goal.Remove) > len(x.goal.Add)); err != nil {
+		if err := ask.Allow(c, Ends{len(x.goal.Remove) > len(x.goal.Add), x.silence(ctx, c)}); err != nil {
 			return err
 		}
 	}
@@ -105,4 +107,23 @@ func (x *exchange) why(ctx context.Context) error {
 		return fault.ContextError(ctx)
 	}
 	return fmt.Errorf("%w: another client has undone the change", fault.ErrInvalid)
+}
+
+// silence returns for how long no majority votes once the guard time is longer,
+// or 0. A node votes when the new guard time has passed since its memory began
+// (rule 10 of the sets).
+func (x *exchange) silence(ctx context.Context, c *nodeset.Configuration) time.Duration {
+	if x.goal.Shared == nil || x.goal.Shared.Guard <= c.Guard() {
+		return 0
+	}
+	var left []time.Duration
+	for _, m := range c.Members {
+		age, err := x.q.Age(ctx, m.Number)
+		if err != nil {
+			age = 0 // it is down, and may have lost its data
+		}
+		left = append(left, max(0, x.goal.Shared.Guard-age))
+	}
+	slices.Sort(left)
+	return left[len(left)/2]
 }

@@ -79,8 +79,8 @@ func (s *Settings) CheckDatabases(clients []redis.UniversalClient) error {
 // list's; see CheckDatabases. An address without a URL gets the list's.
 func (s *Clients) CheckDatabase(a Address) error {
 	if n := database(s.by[s.list[0]]); a.DB != n && (!a.plain || a.DB != 0) {
-		return fmt.Errorf("%w: %s is given with database %d, but this client's nodes use database %d; give all nodes "+
-			"of a set the same database number", fault.ErrInvalid, a.Name(), a.DB, n)
+		return fmt.Errorf("%w: the URL of %s means database %d, but this client's nodes use database %d; give all "+
+			"nodes of a set the same database number", fault.ErrInvalid, a.Name(), a.DB, n)
 	}
 	return nil
 }
