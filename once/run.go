@@ -187,7 +187,7 @@ func (r *runner) call(ctx context.Context, t *core.Lease,
 	r.runs.Store(true)
 	defer r.runs.Store(false)
 	long := time.AfterFunc(protocol.Remember/4, func() {
-		_ = r.reg.Erase(ctx, t.Hold(), notDone, 0) //mutant:RuleLongRun
+		_ = r.reg.Erase(context.WithoutCancel(ctx), t.Hold(), notDone, 0) //mutant:RuleLongRun
 	})
 	defer long.Stop()
 	return f(ctx)
@@ -195,7 +195,7 @@ func (r *runner) call(ctx context.Context, t *core.Lease,
 
 // The writes of a run, in their order.
 const (
-	notDone = iota
+	notDone = iota + 1
 	isDone
 )
 

@@ -50,7 +50,7 @@ func (h *handshake) meet(run string) (cmds []transport.Command, done bool, err e
 		return nil, true, fault.ErrRejudged
 	}
 	h.logVerdict(v)
-	h.votes = v.Fault == nodeset.SetFits
+	h.votes.Store(v.Fault == nodeset.SetFits)
 	switch v.Fault {
 	case nodeset.SetFits:
 		h.pause = 0
@@ -138,7 +138,8 @@ func (h *handshake) logVerdict(v nodeset.SetVerdict) {
 		// Every client that follows its set, or that connects to a blank member
 		// before the other members, sees this verdict briefly. So only a second
 		// one is logged.
-		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost) && h.pause == 0,
+		(v.Fault == nodeset.SetAhead || v.Fault == nodeset.SetLost || v.Fault == nodeset.SetBetween) &&
+			h.pause == 0,
 		// A node that joins is blank, and gets its place in a moment.
 		v.Enters(),
 		// A node that is not a member is not used; another line says so.

@@ -36,12 +36,12 @@ func (n *Node) connection() transport.Config {
 		// waits for it.
 		Probe:       func() []transport.Command { n.awaitPlace(); return n.handshake.probe() },
 		Hello:       n.handshake.hello,
-		Votes:       func() bool { return n.handshake.votes },
+		Votes:       n.handshake.votes.Load,
 		HelloFailed: n.handshake.leaving,
 		Up:          func() { n.up(); n.first.Do(func() { close(n.Attempted) }) },
 		Down:        func(err error) { n.awaitPlace(); n.down(err); n.first.Do(func() { close(n.Attempted) }) },
 		Push:        n.push,
-		Subscribed:  func() { ps.Driver.CarryOut(ps.Driver.Client.Subscribed(ps.Now(), n.Index)) },
+		Subscribed:  n.subscribed,
 		PushDown:    n.onSubscribeDown,
 	}
 }
@@ -72,11 +72,19 @@ func (n *Node) up() {
 	}
 	n.handshake.warnOfEviction()
 	ps.Observer.Call(setup.Event{Kind: setup.EventNodeUp, Node: n.Addr})
-	if n.handshake.votes {
+	if n.handshake.votes.Load() {
 		n.handshake.noteRecovering()
 		ps.Driver.CarryOut(ps.Driver.Client.Up(ps.Now(), n.Index))
 	}
 	n.Room()
+}
+
+// subscribed runs when the node's pushes arrive. Without a vote it has none for
+// claims; they ask it when it has one, see up.
+func (n *Node) subscribed() {
+	if n.handshake.votes.Load() {
+		n.ps.Driver.CarryOut(n.ps.Driver.Client.Subscribed(n.ps.Now(), n.Index))
+	}
 }
 
 // warnOfEviction logs once what otherwise only Check would report.

@@ -144,7 +144,7 @@ type handshake struct {
 	later  *time.Timer   // judges the node again
 	pause  time.Duration // the pause before that
 	evicts string        // the eviction policy that was already warned of
-	votes  bool          // the node has a vote on this connection
+	votes  atomic.Bool   // the node has a vote on this connection
 }
 
 // probed is what a node answered at the start of a connection. If the node

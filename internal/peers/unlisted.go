@@ -6,6 +6,7 @@ package peers
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,8 +33,9 @@ func (s *members) unlisted(n *Node, err error) error {
 		return err
 	}
 	at, moves, moved := "", member.Addr+" ADDRESS", map[string]string{}
-	for listed, recorded := range s.elsewhere(c) {
-		if recorded != "" && s.ps.away(c.Members[c.Place(recorded)].Number) {
+	elsewhere := s.elsewhere(c)
+	for _, listed := range slices.Sorted(maps.Keys(elsewhere)) {
+		if recorded := elsewhere[listed]; recorded != "" && s.ps.away(c.Members[c.Place(recorded)].Number) {
 			moved[recorded] = listed
 		}
 	}
@@ -42,9 +44,9 @@ func (s *members) unlisted(n *Node, err error) error {
 	} else if at = either(slices.DeleteFunc(list, known)); at == "" {
 		return err
 	}
-	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if its server "+
-		"is now at %s, run with this client's list: quorate members move %s; if %s still leads to it, run with "+
-		"the earlier list: quorate members move --keep %s URL",
+	return fmt.Errorf("%w; the set records this node at %s, which is not in this client's list: if all clients "+
+		"reach its server at %s now, run with this client's list: quorate members move %s; if some still use %s, "+
+		"run with the earlier list, on a host that reaches both: quorate members move --keep %s URL",
 		err, strings.Join(member.All(), " and "), at, moves, member.Addr, member.Addr)
 }
 
