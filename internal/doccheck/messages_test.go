@@ -281,7 +281,7 @@ var ours = regexp.MustCompile(`^(held by|no quorum|lock lost|not held|quorum clo
 var clear = regexp.MustCompile(`^(has not been asked yet|has not answered|not connected|is too old|the name is in use|the Sentinels know no master|others are ahead|its clock and this process's clock disagree|` +
 	`has lost its data, or loaded another|is a Sentinel|is one server of a cluster|refuses new locks|this client's list|` +
 	`reconnecting to verify|the node has no vote|this node was first used in development mode|WithTTL|has the data of another set of nodes; empty it|` +
-	`has recorded no set of nodes, and refused to|` +
+	`has not recorded a set of nodes, and refused to|` +
 	`another client is|did not answer with a master's address|there is a new master|still connecting|not delivered in time|` +
 	`an answer |the nodes of this client's list|the client's provider of credentials|was a replica and is not writing|a later run has begun|fewer than a majority of the … listed Sentinels)`)
 
