@@ -24,8 +24,15 @@ import (
 // list, or the current set if most servers of the old list have left and were
 // stopped, or were emptied to be added again. A new process follows a majority
 // of its list, so by then operators must give it another list
-// (docs/operate/membership.md).
+// (docs/operate/membership.md). While it is not known which set counts, it is
+// the servers that know one: the roster has every set that may count.
 func Present(nodes []*Node, r *Roster, addrs []string) []string {
+	if r.Unsettled() {
+		knowing := lo.Filter(nodes, func(n *Node, _ int) bool { return n.Server.Running() && n.KnowsSet() })
+		if len(knowing) > 0 {
+			return lo.Map(knowing, func(n *Node, _ int) string { return n.Server.Addr() })
+		}
+	}
 	set, _ := r.Now()
 	var now []string
 	known := 0

@@ -32,6 +32,8 @@ func TestPresent(t *testing.T) {
 	assert.Equal(t, addrs(0, 1, 2), Present(nodes, r, addrs(0, 1, 2)))
 	require.NoError(t, nodes[2].Admin.FlushAll(t.Context()).Err(), "it is to be added again")
 	assert.Equal(t, addrs(0, 3), Present(nodes, r, addrs(0, 1, 2)))
+	r.May([]int{1, 2})
+	assert.Equal(t, addrs(3), Present(nodes, r, addrs(0, 1, 2)), "it alone knows a set")
 }
 
 // A list excludes ours until some node may have shown a set that it does not
