@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -246,19 +247,23 @@ func TestTransferToAtTheSameTimeAsWrites(t *testing.T) {
 		for range 20 {
 			require.NoError(t, a.Campaign(soon(t), ""))
 			led := line(t, m, a, b, c)
-			var all sync.WaitGroup
+			var transfers, writes sync.WaitGroup
+			var over atomic.Bool // both have failed: it goes on leading
 			begin := make(chan struct{})
 			handed := make(chan error, 2)
 			for range 2 {
-				all.Go(func() { <-begin; handed <- a.TransferTo(soon(t), "c") })
-				all.Go(func() {
+				transfers.Go(func() { <-begin; handed <- a.TransferTo(soon(t), "c") })
+				writes.Go(func() {
 					<-begin
-					for a.Proclaim(soon(t), "late") == nil {
+					for !over.Load() && a.Proclaim(soon(t), "late") == nil {
+						time.Sleep(time.Microsecond) // fake time passes only while all wait
 					}
 				})
 			}
 			close(begin)
-			all.Wait()
+			transfers.Wait()
+			over.Store(true)
+			writes.Wait()
 			if err := <-handed; err != nil {
 				require.ErrorIs(t, err, quorate.ErrNotHeld)
 				require.NoError(t, <-handed)

@@ -185,7 +185,9 @@ func AddAddr(ctx context.Context, q *quorate.Quorum, addr, another string) error
 // Set changes the settings of the set. It takes about as long as the old or the
 // new guard time, whichever is longer. If the new guard time is too short for a
 // client's TTL, that client's holds end and it is refused with
-// [quorate.ErrInvalid]; the error shows both numbers.
+// [quorate.ErrInvalid]; the error shows both numbers. Nodes don't vote until
+// they have been up, with their data, for a new guard time that is longer. If
+// that silences a majority, all holds end.
 func Set(ctx context.Context, q *quorate.Quorum, s Settings) error {
 	return change(ctx, q, "set members",
 		operator.Exchange{Shared: &nodeset.Shared{Guard: s.Guard, Retention: s.Retention, Skew: s.Skew}})

@@ -195,7 +195,7 @@ func (r *runner) call(ctx context.Context, t *core.Lease,
 
 // The writes of a run, in their order.
 const (
-	notDone = iota + 1
+	notDone = iota
 	isDone
 )
 

@@ -78,8 +78,8 @@ need to follow.
 
 OLD doesn't have to be reachable. If the only node or a majority has moved, pass
 the new addresses in --nodes, and name every moved node in one command. It then
-waits a guard time to make sure that nothing answers at OLD. If you copied the data,
-stop the old server first, and never start it from those files again.
+waits up to a minute to make sure that nothing answers at OLD. If you copied the
+data, stop the old server first, and never start it from those files again.
 
 With --keep, the node keeps its old addresses as well, for example a plain port in
 addition to a TLS port, or an address in another network. All of them must always
@@ -127,10 +127,10 @@ whichever is longer.
 func interrupts(x operator.Exchange, c *nodeset.Configuration, ends operator.Ends) string {
 	switch {
 	case ends.Silent > 0:
-		return fmt.Sprintf("a majority of the nodes started, or lost data, less than the new guard time ago, and "+
-			"such nodes don't vote: all locks would be lost, and none could be acquired for %v. Run the command "+
-			"again after that time or, if the interruption is acceptable, pass --yes",
-			ends.Silent.Round(time.Second))
+		return fmt.Sprintf("too few of the nodes have been up, with their data, for the new guard time, and the "+
+			"others don't vote until they have: all locks would be lost, and none could be acquired for %v. Run "+
+			"the command again after that time or, if the interruption is acceptable, pass --yes",
+			max(time.Second, ends.Silent.Round(time.Second)))
 	case ends.Smaller:
 		return "if several clients contend for a name, its holder may have a majority only with the help of the " +
 			"nodes that leave, and would lose its hold within its TTL. If that is acceptable, pass --yes"

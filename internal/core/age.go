@@ -18,6 +18,7 @@ func (q *Quorum) Age(ctx context.Context, number int) (time.Duration, error) {
 	if n == nil {
 		return 0, fault.ErrNoAnswer
 	}
+	n.Tried(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 2*n.Timeout(&q.Set))
 	defer cancel()
 	m, err := n.Marker(ctx, q.Members.MarkerKey())

@@ -198,7 +198,9 @@ func (t *contacts) reached() bool {
 func (t *contacts) tend() {
 	for i := range t.seeds {
 		if n, wants := &t.seeds[i], t.Wants(Seed+i); wants == n.ended {
-			n.ended = !wants
+			if n.ended = !wants; wants { // what it showed before says nothing now
+				n.met, n.has = false, NodeSet{}
+			}
 			t.do(Seed+i, SetAction{Begin: wants, Cease: !wants})
 		}
 	}

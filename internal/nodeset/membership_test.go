@@ -299,6 +299,25 @@ func leadsElsewhere(t assert.TestingT) {
 	}
 }
 
+// What a node of the list showed before the client had a quorum does not keep
+// the set: the member has moved since, and then lost its data.
+func TestAListedAddressThatAMemberHasLeft(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "A")
+	w := newWorld().serve(set, "A")
+	p := w.start("A").settle(t)
+	moved := change.Finish(change.Begin(set, change.Goal{Move: []nodeset.Member{
+		{Identity: set.Members[0].Identity, Addr: "A2"}}}, ballot(2)), ballot(3))
+	w.keep(w.at("A2"), recordedAt(moved, "A2"))
+	p.Decide(moved)
+	w.at("A").up = false
+	require.Equal(t, "A2", sorted(p.settle(t).votes()))
+	w.lose("A2")
+	p.drop(0)
+	p.settle(t)
+	assert.Nil(t, p.Config())
+}
+
 func TestAnAddressThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	leadsElsewhere(t)

@@ -37,7 +37,7 @@ func (x *exchange) standing(ctx context.Context) func() error {
 			}
 			return &fault.Failure{Err: err}
 		}
-		if err := x.awaitSilence(ctx, c); err != nil {
+		if silent, err := x.silent(ctx, c); !silent {
 			return err
 		}
 		for _, to := range x.goal.Move {
@@ -52,33 +52,36 @@ func (x *exchange) standing(ctx context.Context) func() error {
 	}
 }
 
-// awaitSilence waits until the recorded addresses of the members that are moved
-// have not answered for a guard time. A server that is only slow or restarts
+// silent waits, and reports whether the recorded addresses of the members that
+// are moved have not answered for a guard time, or for a minute if that is
+// shorter, while no majority answered. A server that is only slow or restarts
 // answers by then, and is refused if the new address leads to a copy of its data.
-func (x *exchange) awaitSilence(ctx context.Context, c *nodeset.Configuration) error {
+func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, error) {
 	tick := time.NewTicker(x.q.Set.NodeTimeout)
 	defer tick.Stop()
 	answered := make([]bool, len(x.goal.Move))
-	for end := time.Now().Add(c.Guard()); time.Now().Before(end); {
+	for end := time.Now().Add(min(c.Guard(), time.Minute)); time.Now().Before(end); {
 		for i, to := range x.goal.Move {
 			if answered[i] || !x.answers(&c.Members[c.Member(to.Identity)]) {
 				continue
 			}
 			answered[i] = true
-			if err := x.prepareMoves(ctx, c); err != nil {
-				return &fault.Failure{Err: err}
+			if err := x.prepareMoves(ctx, c); err != nil && x.config() == c {
+				return false, &fault.Failure{Err: err}
 			}
 		}
-		if f, _ := x.q.Unready(); f == nil {
-			return nil // a majority answers
+		if f, _ := x.q.Unready(); f == nil || x.config() != c {
+			return false, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return nil // Operate says that no majority has answered
+			return false, nil // Operate says that no majority has answered
+		case <-x.q.Life.Done():
+			return false, nil
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // answers reports whether a server answers at the recorded address of a member.

@@ -118,6 +118,9 @@ func (x *exchange) silence(ctx context.Context, c *nodeset.Configuration) time.D
 	}
 	var left []time.Duration
 	for _, m := range c.Members {
+		if m.Role == nodeset.Leaves {
+			continue
+		}
 		age, err := x.q.Age(ctx, m.Number)
 		if err != nil {
 			age = 0 // it is down, and may have lost its data
