@@ -36,6 +36,7 @@ func (o *operators) recordAgain() {
 	if last == nil {
 		return
 	}
+	o.emptyEntering()
 	var lost []*world.Node
 	knows, stages := uint32(0), last.Stage != nodeset.Stable
 	for _, n := range o.w.Nodes {
@@ -50,9 +51,6 @@ func (o *operators) recordAgain() {
 			stages = stages || has.Config.Stage != nodeset.Stable
 		}
 	}
-	if knows == 0 && stages {
-		o.emptyEntering(last)
-	}
 	if world.Decided(last, knows) || knows == 0 || !stages {
 		return
 	}
@@ -64,10 +62,16 @@ func (o *operators) recordAgain() {
 }
 
 // emptyEntering is what an operator does if all members that decide what follows
-// have lost their data: the set is gone, and its nodes begin anew.
-func (o *operators) emptyEntering(last *nodeset.Configuration) {
+// have lost their data, perhaps to another set: the set is gone, but nodes that
+// were entering it still show it.
+func (o *operators) emptyEntering() {
 	for _, n := range o.w.Nodes {
-		if k := last.Place(n.Address()); k >= 0 && last.Members[k].Role == nodeset.Enters {
+		set := n.Model.Set()
+		has := set.Recorded()
+		if has == nil || len(o.w.Decisions.Knowing(has)) > 0 {
+			continue
+		}
+		if i := has.Member(set.Identity); i >= 0 && has.Members[i].Role == nodeset.Enters {
 			n.Forget()
 			n.EachLink((*world.Link).Snap)
 		}
