@@ -68,10 +68,16 @@ func (o *operators) emptyEntering() {
 	for _, n := range o.w.Nodes {
 		set := n.Model.Set()
 		has := set.Recorded()
-		if has == nil || len(o.w.Decisions.Knowing(has)) > 0 {
+		if has == nil {
 			continue
 		}
-		if i := has.Member(set.Identity); i >= 0 && has.Members[i].Role == nodeset.Enters {
+		decides := func(other *world.Node) bool {
+			knows := other.Model.Set()
+			i := has.Member(knows.Identity)
+			return i >= 0 && has.Members[i].Role != nodeset.Enters && knows.Recorded() != nil &&
+				knows.Config.Kin(has)
+		}
+		if !slices.ContainsFunc(o.w.Nodes, decides) {
 			n.Forget()
 			n.EachLink((*world.Link).Snap)
 		}

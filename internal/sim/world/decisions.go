@@ -267,9 +267,9 @@ func (d *decisions) remembered(c *nodeset.Configuration) bool {
 	return false
 }
 
-// Knowing returns the nodes that know the set of c, without those that enter:
+// knowing returns the nodes that know the set of c, without those that enter:
 // they decide nothing.
-func (d *decisions) Knowing(c *nodeset.Configuration) (all []*Node) {
+func (d *decisions) knowing(c *nodeset.Configuration) (all []*Node) {
 	for _, n := range d.w.Nodes {
 		set := n.Model.Set()
 		has := set.Recorded()

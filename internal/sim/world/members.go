@@ -339,7 +339,7 @@ func (f *follower) Blocked() bool {
 			ahead |= 1 << m.Number
 		}
 	}
-	if know := f.p.World.Decisions.Knowing(c); len(know) > 0 && c.Origin != f.p.World.Decisions.Latest().Origin {
+	if know := f.p.World.Decisions.knowing(c); len(know) > 0 && c.Origin != f.p.World.Decisions.Latest().Origin {
 		return !slices.ContainsFunc(know, func(n *Node) bool { return !f.p.World.Decisions.Retired(n) })
 	}
 	// It follows only what a majority of those shows that decide what follows.
