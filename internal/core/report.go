@@ -205,12 +205,8 @@ func (o Onlooker) lookAtRetained(ctx context.Context, n *peers.Node, r *report.N
 func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node) (time.Time, error) {
 	q := o.q
 	before := q.Now()
-	v, err := n.Do(ctx, "TIME")
+	at, err := timeOf(ctx, n)
 	r.RoundTrip = q.Now().Sub(before)
-	if err != nil {
-		return time.Time{}, err
-	}
-	at, err := script.DecodeTime(v)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -218,6 +214,33 @@ func (o Onlooker) lookAtClock(ctx context.Context, n *peers.Node, r *report.Node
 	// the middle is wrong by at most half a round trip.
 	r.Offset = at.Sub(q.Driver.NodesTime(before.Add(r.RoundTrip / 2)))
 	return at, nil
+}
+
+// Age returns for how long a member has remembered what it did, by its own
+// clock.
+func (q *Quorum) Age(ctx context.Context, number int) (time.Duration, error) {
+	n := q.Node(number)
+	if n == nil {
+		return 0, fault.ErrNoAnswer
+	}
+	n.Tried(ctx)
+	ctx, cancel := context.WithTimeout(ctx, 2*n.Timeout(&q.Set))
+	defer cancel()
+	m, err := n.Marker(ctx, q.Members.MarkerKey())
+	if err != nil {
+		return 0, err
+	}
+	now, err := timeOf(ctx, n)
+	return now.Sub(m.Born), err
+}
+
+// timeOf asks a node for its time.
+func timeOf(ctx context.Context, n *peers.Node) (time.Time, error) {
+	v, err := n.Do(ctx, "TIME")
+	if err != nil {
+		return time.Time{}, err
+	}
+	return script.DecodeTime(v)
 }
 
 // Survey asks all nodes, see Check. It fails only if the Quorum is closed, or,

@@ -24,8 +24,8 @@ type Exchange struct {
 	Undo     bool            // what is under way is given up; all else is empty
 	Progress func(Progress)
 
-	// Allow is called once with the set as it is, before anything is done. An
-	// error of it is that of Run. nil: all is allowed.
+	// Allow is called once with the set as it is, before anything is done. Run
+	// returns its error. nil: all is allowed.
 	Allow func(c *nodeset.Configuration, ends Ends) error
 }
 
