@@ -109,6 +109,9 @@ func (s *Shards) look() time.Duration { return s.set.TTL / 8 }
 
 // pause waits, unless the context ends before.
 func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
