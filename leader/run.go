@@ -211,7 +211,7 @@ func (e *Election) campaign(ctx context.Context, value string) error {
 			return err
 		}
 		if e.take(t) {
-			_ = e.end(t, nil)
+			_ = e.end(ctx, t, nil)
 		}
 	}
 	e.become(nil)
@@ -256,8 +256,9 @@ func (e *Election) proclaim(ctx context.Context, value string) error {
 // Resign returns [quorate.ErrInvalid] while [Election.Run] is running. It
 // returns [quorate.ErrNoQuorum] if too few nodes confirmed within the node
 // timeout or before ctx was done, but even then the participant has resigned.
-// With [WithPriority] and a waiting candidate, Resign reads the queue first,
-// which takes one node timeout at most, whether or not ctx is done.
+// With [WithPriority] and a waiting candidate, Resign first reads the queue and
+// records who is to lead next, which takes two node timeouts at most, whether or
+// not ctx is done.
 func (e *Election) Resign(ctx context.Context) error {
 	e.usable()
 	return core.WrapError("resign", e.name, e.resign(ctx))

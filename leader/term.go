@@ -47,7 +47,7 @@ func (e *Election) win(ctx context.Context, value string) (*term, error) {
 	// it. So a process that acts as a leader is found by every process that
 	// asks for one.
 	if err := e.write(ctx, t, value); err != nil {
-		_ = e.end(t, nil)
+		_ = e.end(ctx, t, nil)
 		return nil, err
 	}
 	return t, nil
@@ -95,10 +95,11 @@ func (t *term) over() error {
 	}
 }
 
-// end gives the term up, and names its successor if there is one. It does not
-// wait for the nodes, and fails when the term had ended by itself. It is called
-// once: see take.
-func (e *Election) end(t *term, next *candidate) error {
+// end gives the term up, and fails when that had ended by itself. If the term
+// has a successor, end waits until a majority has recorded who it is, for a node
+// timeout at most or until ctx ends. Otherwise it does not wait for the nodes.
+// It is called once: see take.
+func (e *Election) end(ctx context.Context, t *term, next *candidate) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
 		t.lease.End(t.lease.Hold().Cause()) // the deadline has passed, but its timer has not fired yet
 	}
@@ -109,10 +110,13 @@ func (e *Election) end(t *term, next *candidate) error {
 		t.lease.Hold().Release() // see localqueue.Unlock
 		return &fault.Failure{Err: lost}
 	}
-	var last []byte
-	if next != nil {
-		last, _ = json.Marshal(next.successor)
+	if next == nil {
+		e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention)
+		return nil
 	}
-	e.reg.Retire(t.lease.Hold(), n, e.spec.Set.Retention, last)
+	message, _ := json.Marshal(next.successor)
+	ctx, cancel := context.WithTimeout(ctx, e.q.Rounds(e.set.Settings, 1))
+	defer cancel()
+	e.reg.RetireWith(ctx, t.lease.Hold(), n, e.spec.Set.Retention, message)
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // Handing over to a chosen candidate. Nodes admit the next claim in the queue.
-// So the leader leaves a message in its last write, the erasure of its record
-// that goes to each node just before the release: which claim is to lead. Take
+// So the leader leaves a message in its last write, the erasure of its record:
+// which claim is to lead. It releases its claim when a majority has that. Take
 // the candidates B, C and D in this order, and a leader that has chosen C. B is
 // admitted, reads the message, and its token is below C's. So B releases its
 // claim and queues again behind D. C is admitted, and leads.
@@ -119,7 +119,7 @@ func (e *Election) TransferTo(ctx context.Context, id string) error {
 	case !e.take(t):
 		err = &fault.Failure{Err: fault.ErrNotHeld}
 	default:
-		if err = e.end(t, next); err == nil {
+		if err = e.end(ctx, t, next); err == nil {
 			err = t.lease.Hold().Released(ctx)
 		}
 	}
@@ -186,7 +186,7 @@ func (e *Election) handOver(ctx context.Context, t *term) error {
 			next = highest(all)
 		}
 	}
-	return e.end(t, next)
+	return e.end(ctx, t, next)
 }
 
 // stepsBack reports whether the last leader has chosen another claim, which

@@ -50,7 +50,7 @@ func TestCampaignDoesNotDropTheChoice(t *testing.T) {
 		require.NoError(t, lost)
 		synctest.Wait()
 		require.Empty(t, again)
-		require.NoError(t, a.end(term, withID(all, "c")))
+		require.NoError(t, a.end(ctx, term, withID(all, "c")))
 		delay(0)
 		select {
 		case err := <-toC:
@@ -68,5 +68,38 @@ func TestCampaignDoesNotDropTheChoice(t *testing.T) {
 			}
 			require.NoError(t, err)
 		}
+	})
+}
+
+// The nodes 0, 1 and 2 have a leader a, for which node 0 does not vote, and node
+// 2 is slow. If a releases at once, node 1 alone has a's choice: node 0 refuses
+// the erasure. Nodes 0 and 1 admit b, which reads nodes 0 and 2, misses the
+// choice, and leads. So no node may get the release before a majority has erased.
+func TestChoiceIsRecordedBeforeTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const late = 40 * time.Millisecond
+		n := quoratetest.New(t, 3)
+		a, c := New(n.Quorum(), "e", WithID("a")), New(n.Quorum(), "e", WithID("c"))
+		require.NoError(t, a.Campaign(t.Context(), ""))
+		led := make(chan error, 1)
+		go func() { led <- c.Campaign(t.Context(), "") }()
+		time.Sleep(time.Second)
+		term := a.current()
+		all, err := a.waiting(t.Context(), term)
+		require.NoError(t, err)
+		first := n.Holders("e")[0].Token
+
+		n.Delay(1, late)
+		n.Delay(2, late)
+		require.True(t, a.take(term))
+		ended := make(chan error, 1)
+		go func() { ended <- a.end(t.Context(), term, withID(all, "c")) }()
+		time.Sleep(late + late/2) // the slow nodes have erased
+		holders := n.Holders("e")
+		require.Len(t, holders, 1)
+		require.Equal(t, first, holders[0].Token)
+		require.NoError(t, <-ended)
+		require.NoError(t, <-led)
+		require.NoError(t, c.Resign(t.Context()))
 	})
 }

@@ -21,7 +21,7 @@ import (
 // claims.
 type Record struct {
 	Exists bool          // something is recorded and has not been erased since
-	Value  []byte        // what; after Retire its message
+	Value  []byte        // what; after RetireWith the message
 	Token  uint64        // of the hold that recorded or erased it; 0 when none ever did
 	Seq    uint64        // the number of the write within that hold
 	Left   time.Duration // time left of that hold's lease, as a majority sees it; 0 once it has ended
@@ -205,13 +205,32 @@ func (r *Register) begin(ctx context.Context, h Hold, op lease.RegisterOp) error
 // Retire erases and releases the hold together, without waiting for the nodes.
 // Each node erases before it gives the vote to the next claim, because both
 // requests go to it in this order on one connection, even if they wait for room
-// (ClassOfRecord). Peek returns last, a message to the next holder.
-func (r *Register) Retire(h Hold, seq uint64, keep time.Duration, last []byte) {
-	if h.Valid() && !r.q.IsClosed() {
-		s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep, Value: last}
-		r.start(&registerCall{op: lease.RegisterOp{Op: protocol.OpPut, Stored: s}}).end(nil)
+// (ClassOfRecord).
+func (r *Register) Retire(h Hold, seq uint64, keep time.Duration) {
+	if i := r.retire(h, seq, keep, nil); i != nil {
+		i.end(nil)
 	}
 	h.Release()
+}
+
+// RetireWith is like Retire, and leaves a message to the next holder, which Peek
+// returns. So that no majority misses it, RetireWith waits until a majority has
+// erased the record, or ctx ends, before it releases the hold: a node that does
+// not vote for the hold refuses the erasure, but may vote for the next one.
+func (r *Register) RetireWith(ctx context.Context, h Hold, seq uint64, keep time.Duration, message []byte) {
+	if i := r.retire(h, seq, keep, message); i != nil {
+		_ = i.wait(ctx)
+	}
+	h.Release()
+}
+
+// retire sends the last write of a hold, or returns nil if the hold has ended.
+func (r *Register) retire(h Hold, seq uint64, keep time.Duration, message []byte) *registerCall {
+	if !h.Valid() || r.q.IsClosed() {
+		return nil
+	}
+	s := protocol.Stored{Version: h.version(seq), Erased: true, Keep: keep, Value: message}
+	return r.start(&registerCall{op: lease.RegisterOp{Op: protocol.OpPut, Stored: s}})
 }
 
 // number returns the register that stores how many permits a semaphore has.

@@ -88,7 +88,7 @@ func TestRecord(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "more", string(rec.Value))
 
-	a.Retire(h, 3, 0, nil)
+	a.Retire(h, 3, 0)
 	h2 := b.hold(t)
 	rec, err = b.Open(soon(t), h2)
 	require.NoError(t, err)
