@@ -244,6 +244,9 @@ func copyData(ctx context.Context, n *Nemesis, r *rand.Rand) (string, error) {
 	if err := b.TakeFiles(a); err != nil {
 		return target, err
 	}
+	if !b.KnowsSet() { // a copy of what is empty is an empty server, which may join
+		return target, errors.Join(b.Empty(), fmt.Errorf("%w: the member had just lost its data", fleet.ErrSkip))
+	}
 	started, err := n.begin(change{add: []int{b.ID}})
 	for _, p := range started {
 		if _, werr := p.wait(ctx); werr == nil {
