@@ -96,8 +96,9 @@ func (t *term) over() error {
 }
 
 // end gives the term up, and fails when that had ended by itself. If the term
-// has a successor, end waits until a majority has recorded who it is, for a node
-// timeout at most or until ctx ends. Otherwise it does not wait for the nodes.
+// has a successor, end waits until a majority has recorded who it is, or ctx
+// ends, for a node timeout at most, and for half of what is left of the lease: it
+// is released before it is lost. Otherwise end does not wait for the nodes.
 // It is called once: see take.
 func (e *Election) end(ctx context.Context, t *term, next *candidate) error {
 	if !t.lease.Hold().Valid() && t.lease.Lost() == nil {
@@ -115,7 +116,8 @@ func (e *Election) end(ctx context.Context, t *term, next *candidate) error {
 		return nil
 	}
 	message, _ := json.Marshal(next.successor)
-	ctx, cancel := context.WithTimeout(ctx, e.q.Rounds(e.set.Settings, 1))
+	wait := min(e.q.Rounds(e.set.Settings, 1), time.Until(t.lease.Hold().ValidUntil())/2)
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	e.reg.RetireWith(ctx, t.lease.Hold(), n, e.spec.Set.Retention, message)
 	return nil

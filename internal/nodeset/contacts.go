@@ -198,9 +198,7 @@ func (t *contacts) reached() bool {
 func (t *contacts) tend() {
 	for i := range t.seeds {
 		if n, wants := &t.seeds[i], t.Wants(Seed+i); wants == n.ended {
-			if n.ended = !wants; wants { // what it showed before says nothing now
-				n.met, n.has = false, NodeSet{}
-			}
+			n.ended = !wants
 			t.do(Seed+i, SetAction{Begin: wants, Cease: !wants})
 		}
 	}

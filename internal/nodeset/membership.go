@@ -127,14 +127,18 @@ func (m *Membership) forget() {
 //
 // A server of the client's list that is not recorded there counts if it showed a
 // member's identity last, or a later configuration. The member's address leads
-// elsewhere from here, as localhost does.
+// elsewhere from here, as localhost does. What it showed before the connection
+// ended counts, too, unless the member has moved since: another server may have
+// the address now.
 func (m *Membership) remembered() bool {
 	if slices.ContainsFunc(m.seeds, func(n contact) bool {
 		c := n.has.Recorded()
 		if !n.met || n.ended || c == nil || !c.Kin(m.config) {
 			return false
 		}
-		shows := m.config.Member(n.has.Identity) >= 0 || c.Stamp.Epoch() > m.config.Stamp.Epoch()
+		k, was := m.config.Member(n.has.Identity), c.Member(n.has.Identity)
+		moved := k >= 0 && was >= 0 && m.config.Members[k].Addr != c.Members[was].Addr
+		shows := k >= 0 && (n.up || !moved) || c.Stamp.Epoch() > m.config.Stamp.Epoch()
 		return shows //mutant:RuleSetForget=false
 	}) {
 		return true

@@ -318,6 +318,26 @@ func TestAListedAddressThatAMemberHasLeft(t *testing.T) {
 	assert.Nil(t, p.Config())
 }
 
+// The address of the set led to its server for a while, through a tunnel, so the
+// client needed its list no longer. Then it leads to a blank server. The list is
+// asked again, and what it showed before counts until it has answered.
+func TestAnAddressThatLedRight(t *testing.T) {
+	t.Parallel()
+	set := setOf(1, "localhost")
+	w := newWorld().serve(set, "localhost")
+	w.keep(w.at("X"), recordedAt(set, "localhost"))
+	p := w.start("X").settle(t)
+	require.Equal(t, "localhost", sorted(p.votes()))
+	require.False(t, p.Wants(nodeset.Seed))
+	p.Recorder.Want()
+	w.lose("localhost")
+	p.drop(0)
+	p.connect(0)
+	assert.Equal(t, set.Stamp, p.Stamp())
+	assert.Equal(t, set.Stamp, p.settle(t).Stamp())
+	assert.False(t, p.Recorder.Due(), "there would be two sets")
+}
+
 func TestAnAddressThatLeadsElsewhere(t *testing.T) {
 	t.Parallel()
 	leadsElsewhere(t)

@@ -27,51 +27,69 @@ func (x *exchange) standing(ctx context.Context) func() error {
 		return nil
 	}
 	return func() error {
-		c := x.config()
-		if c == nil {
-			return nil
-		}
-		if err := x.prepareMoves(ctx, c); err != nil {
-			if x.config() != c { // it has found a later configuration in the meantime
+		for c := x.config(); c != nil; c = x.config() {
+			err := x.prepareMoves(ctx, c)
+			if err == nil {
+				var silent bool
+				if silent, err = x.silent(ctx, c); silent {
+					x.standIn(c)
+					return nil
+				}
+			}
+			switch {
+			case x.config() != c: // it has found a later configuration in the meantime
+			case err != nil:
+				return &fault.Failure{Err: err}
+			default:
 				return nil
 			}
-			return &fault.Failure{Err: err}
-		}
-		if silent, err := x.silent(ctx, c); !silent {
-			return err
-		}
-		for _, to := range x.goal.Move {
-			member := &c.Members[c.Member(to.Identity)]
-			if x.answers(member) {
-				continue
-			}
-			x.stood = append(x.stood, member)
-			x.q.Members.Change(-1, func(m *nodeset.Membership) { m.Stand(member, to.Addr) })
 		}
 		return nil
 	}
 }
 
-// silent waits, and reports whether the recorded addresses of the members that
-// are moved have not answered for a guard time, or for a minute if that is
-// shorter, while no majority answered. A server that is only slow or restarts
-// answers by then, and is refused if the new address leads to a copy of its data.
+// standIn dials the members of the moves that do not answer at their new
+// addresses.
+func (x *exchange) standIn(c *nodeset.Configuration) {
+	for _, to := range x.goal.Move {
+		member := &c.Members[c.Member(to.Identity)]
+		if x.answers(member) {
+			continue
+		}
+		x.stood = append(x.stood, member)
+		x.q.Members.Change(-1, func(m *nodeset.Membership) { m.Stand(member, to.Addr) })
+	}
+}
+
+// silent waits, and reports whether members that are moved have not answered at
+// their recorded addresses for a guard time, or for a minute if that is shorter,
+// while no majority answered. A server that is only slow or restarts answers by
+// then, and is refused if the new address leads to a copy of its data.
 func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, error) {
 	tick := time.NewTicker(x.q.Set.NodeTimeout)
 	defer tick.Stop()
-	answered := make([]bool, len(x.goal.Move))
-	for end := time.Now().Add(min(c.Guard(), time.Minute)); time.Now().Before(end); {
-		for i, to := range x.goal.Move {
-			if answered[i] || !x.answers(&c.Members[c.Member(to.Identity)]) {
+	answers, heard := make([]bool, len(x.goal.Move)), make([]time.Time, len(x.goal.Move))
+	for i := range heard {
+		heard[i] = time.Now()
+	}
+	for {
+		silent, waits := false, false
+		for i := range x.goal.Move {
+			answered := answers[i]
+			if answers[i] = x.answers(&c.Members[c.Member(x.goal.Move[i].Identity)]); !answers[i] {
+				long := time.Since(heard[i]) >= min(c.Guard(), time.Minute)
+				silent, waits = silent || long, waits || !long
 				continue
 			}
-			answered[i] = true
-			if err := x.prepareMoves(ctx, c); err != nil && x.config() == c {
-				return false, &fault.Failure{Err: err}
+			heard[i] = time.Now()
+			if !answered {
+				if err := x.prepareMoves(ctx, c); err != nil {
+					return false, err
+				}
 			}
 		}
-		if f, _ := x.q.Unready(); f == nil || x.config() != c {
-			return false, nil
+		if f, _ := x.q.Unready(); f == nil || x.config() != c || silent && !waits {
+			return f != nil && x.config() == c, nil
 		}
 		select {
 		case <-tick.C:
@@ -81,7 +99,6 @@ func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, 
 			return false, nil
 		}
 	}
-	return true, nil
 }
 
 // answers reports whether a server answers at the recorded address of a member.

@@ -160,9 +160,11 @@ func (w *writes) tryAgain() {
 func (w *writes) tryUntilTaken() {
 	ps := w.n.ps
 	for pause := writePause; ; pause = min(2*pause, longestWritePause) {
-		select {
-		case <-time.After(pause - w.last()):
-		case <-ps.Over:
+		if wait := pause - w.last(); wait > 0 {
+			select {
+			case <-time.After(wait):
+			case <-ps.Over:
+			}
 		}
 		ctx, cancel := context.WithTimeout(ps.Life, 10*w.n.Timeout(&ps.Set))
 		_, _ = w.Try(ctx) // it is noted

@@ -73,15 +73,20 @@ func (o *operators) emptyEntering() {
 		}
 		decides := func(other *world.Node) bool {
 			knows := other.Model.Set()
-			i := has.Member(knows.Identity)
-			return i >= 0 && has.Members[i].Role != nodeset.Enters && knows.Recorded() != nil &&
-				knows.Config.Kin(has)
+			last := knows.Recorded()
+			return last != nil && last.Kin(has) && (votesIn(has, knows.Identity) || votesIn(last, knows.Identity))
 		}
 		if !slices.ContainsFunc(o.w.Nodes, decides) {
 			n.Forget()
 			n.EachLink((*world.Link).Snap)
 		}
 	}
+}
+
+// votesIn reports whether a node decides in a configuration what follows.
+func votesIn(c *nodeset.Configuration, identity string) bool {
+	i := c.Member(identity)
+	return i >= 0 && c.Members[i].Role != nodeset.Enters
 }
 
 // exchangesEnd has the schedule last until the exchanges under way are over. A
