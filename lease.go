@@ -35,7 +35,8 @@ type Lease interface {
 	Context() context.Context
 	// ValidUntil returns when the hold ends unless it is renewed, on this
 	// process's monotonic clock. Each renewal, every third of the TTL, moves it
-	// forward.
+	// forward. After the hold has ended, ValidUntil returns the last
+	// such time.
 	ValidUntil() time.Time
 	// Wanted returns a channel that is closed once another process, or another
 	// goroutine using the same value, is waiting for the hold to end. A holder

@@ -152,7 +152,7 @@ func (e *Election) announce(ctx context.Context, cancel context.CancelCauseFunc,
 			defer func() {
 				// A panic of this goroutine would end the process at once, the
 				// leadership still held. So it ends Run first, and then is
-				// Run's.
+				// Run's. It is the last call: Observe ends with its context.
 				if panicked = recover(); panicked != nil {
 					cancel(errors.New("OnNewLeader panicked"))
 				}

@@ -136,8 +136,8 @@ var errLostBefore = errors.New("lost before the work began")
 type leaseKey struct{}
 
 // Lease returns the hold under which f runs. ctx is the context that
-// [Once.DoContext] or [ValueContext] passed to f; for any other context Lease
-// returns nil. Use the token of the hold to fence what f writes to.
+// [Once.DoContext] or [ValueContext] passed to f, or one derived from it; for any
+// other context Lease returns nil. Use the token of the hold to fence what f writes to.
 func Lease(ctx context.Context) quorate.Lease {
 	if l, ok := ctx.Value(leaseKey{}).(*core.Lease); ok {
 		return l

@@ -36,7 +36,8 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 // Until returns until when the link must send the request again if the
 // connection breaks. A leave is sent again for as long as the lease that it
-// ends could last. All other requests are repeated by the claim itself.
+// ends could last, and counts as over then even if the node refuses it. All
+// other requests are repeated by the claim itself.
 func (c *call) Until() time.Time {
 	if c.req.Op != protocol.OpLeave {
 		return time.Time{}

@@ -68,7 +68,9 @@ func (h Hold) Cause() error {
 	return fault.ErrLost
 }
 
-// ValidUntil returns the current deadline (rule 5).
+// ValidUntil returns the current deadline (rule 5). After the end of the hold it
+// returns the last one: leader.HealthCheck asks how long ago a term expired. It
+// takes mu because packed has no deadline after the end.
 func (h Hold) ValidUntil() time.Time {
 	h.a.mu.Lock()
 	defer h.a.mu.Unlock()

@@ -41,13 +41,14 @@ func (q *RegisterOp) Result() RunResult {
 
 // Run is the work of a client on a record.
 type Run struct {
-	Try        bool          // lock the name with a single try, without queueing
-	Within     time.Duration // see RunIO.Lock
-	Succession bool          // it is the record of SuccessorName
-	Version    protocol.Version
+	Try        bool             // lock the name with a single try, without queueing
+	Within     time.Duration    // see RunIO.Lock
+	Succession bool             // it is the record of SuccessorName
+	Version    protocol.Version // of the open, with Seq 1; Open sets it
 	// Opened is called with what is recorded: after the open, and again after each
-	// put. It returns the value to put next, or nil if there is none; in the end
-	// it must return nil. It may itself be nil.
+	// put. It returns the value to put next, with Version and a higher Seq for
+	// each put, or nil if there is none; in the end it must return nil. It may
+	// itself be nil.
 	Opened func(found protocol.Stored) *protocol.Stored
 }
 
@@ -79,6 +80,8 @@ func (r *Run) Decide(io RunIO) bool {
 // superseded, or too few nodes answered.
 func (r *Run) Open(io RunIO, v protocol.Version) bool {
 	// Adopt puts under number 0, so a value of the run's own gets a higher one.
+	// Nodes take it although the open had 1: they compare a put with a promise by
+	// ticket and id alone.
 	r.Version = protocol.Version{Ticket: v.Ticket, ID: v.ID, Seq: 1}
 	found, ok := io.Do(RegisterOp{
 		Op: protocol.OpOpen, Stored: protocol.Stored{Version: r.Version}, Succession: r.Succession,

@@ -14,8 +14,8 @@ import (
 
 // Unlock ends the hold of one goroutine, without waiting for a node. It returns
 // the claim if it has released it on the nodes, otherwise none. It fails with
-// ErrNotHeld, ErrLost or ErrClosed. The next caller runs as soon as it gets its
-// turn.
+// ErrNotHeld, ErrLost or ErrClosed. The next goroutine in line here gets the
+// lock or, if the claim is released, the task of asking the nodes for a new one.
 func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 	q.mu.Lock()
 	hold, _ := q.state.Claim()
@@ -54,6 +54,8 @@ func (q *Queue) Unlock(mode Mode) (core.Hold, error) {
 		q.mu.Unlock()
 		return none, failure(lost)
 	}
+	// UnlockLeave. A claim that looks lost is released, too: it may just have been
+	// renewed.
 	q.lease = nil
 	q.mu.Unlock()
 	x.Claim.Release() // does nothing if the claim has ended

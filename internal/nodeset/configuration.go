@@ -204,7 +204,9 @@ func (c *Configuration) Numbered(number int) *Member {
 // random, so no other set has it.
 func (c *Configuration) Kin(o *Configuration) bool { return c.Origin == o.Origin }
 
-// coveredBy reports whether a list has an address of each member.
+// coveredBy reports whether a list has an address of each member. If so, the
+// client may record the set again although fewer than q nodes of its list show
+// it (Recorder.due), and its list is not wrong.
 func (c *Configuration) coveredBy(list []string) bool {
 	return !slices.ContainsFunc(c.Members, func(k Member) bool { return !slices.ContainsFunc(list, k.Has) })
 }

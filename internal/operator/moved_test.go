@@ -165,18 +165,22 @@ func TestNoCopyStandsForAMemberThatComesBack(t *testing.T) {
 	c, old, _ := recordedElsewhere(t, 1)
 	copied := redistest.Start(t, 1).Node(0)
 	key := script.SetKey(exchangeSettings().Prefix)
-	require.NoError(t, copied.Client().Set(t.Context(), key, c.Node(0).Client().Get(t.Context(), key).Val(), 0).Err())
+	data := c.Node(0).Client().Get(t.Context(), key).Val()
+	require.NoError(t, copied.Client().Set(t.Context(), key, data, 0).Err())
 	operator := listing(t, old...)
 	require.NoError(t, operator.Ready(minute(t)))
 	require.NoError(t, c.Node(0).Stop())
 	t.Cleanup(func() { _ = c.Node(0).Cont() })
-	require.Eventually(t, func() bool { f, _ := operator.Unready(); return f != nil }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool {
+		f, _ := operator.Unready()
+		return f != nil
+	}, time.Minute, time.Millisecond)
 	connections := func() string {
 		return copied.Client().InfoMap(t.Context(), "stats").Item("Stats", "total_connections_received")
 	}
 	before, moved := connections(), make(chan error, 1)
 	go func() { moved <- Run(minute(t), operator, Exchange{Move: []Move{{From: old[0], To: copied.Addr()}}}) }()
-	require.Eventually(t, func() bool { return connections() != before }, time.Minute, time.Millisecond, "it looks at it")
+	require.Eventually(t, func() bool { return connections() != before }, time.Minute, time.Millisecond)
 	require.NoError(t, c.Node(0).Cont())
 	assert.ErrorContains(t, <-moved, "with a copy of its data")
 }

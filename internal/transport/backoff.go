@@ -87,8 +87,9 @@ func (b *backoff) sleep(ctx context.Context) {
 }
 
 // slow reports whether err is a timeout: of a step in this package, of a dial,
-// or of the operating system. Only a timeout makes the next attempt more
-// patient: see backoff.
+// or of the operating system. A timeout makes the next attempt more patient (see
+// backoff), and a caller that stops reading at its deadline has not broken the
+// connection (takeUntil). So errStalled must not be a timeout.
 func slow(err error) bool {
 	t, ok := errors.AsType[net.Error](err)
 	return ok && t.Timeout()

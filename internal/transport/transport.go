@@ -34,7 +34,7 @@ type Transport interface {
 	// the channel, if nobody else needs to read. It returns within milliseconds
 	// in any case. The caller must hold no lock that a Reply takes.
 	Read(until <-chan struct{})
-	// State returns the transport's state at the given time.
+	// State returns the transport's state. now is needed for Waiting alone.
 	State(now time.Time) State
 	// Reconnect ends the connection and opens another one, because the node has
 	// changed since this one began.

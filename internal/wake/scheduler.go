@@ -20,7 +20,7 @@ type Scheduler[S any] struct {
 	mu   sync.Mutex
 	due  heap[S]
 	next protocol.Time // until when the goroutine sleeps
-	late Stall         // the last long stall; see Stall.or
+	late Stall         // the stall that explains a loss best; see Stall.or
 	kick chan struct{} // wakes the goroutine
 	stop chan struct{}
 	done chan struct{}
