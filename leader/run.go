@@ -50,7 +50,9 @@ type Callbacks struct {
 //
 // By the time Run returns or panics, all callbacks have returned and the
 // leadership has been given up. Run does not wait for the nodes to confirm
-// that.
+// that. If it names who is to lead next ([WithPriority], [Election.TransferTo]),
+// it first reads the queue and records the choice, which takes two node timeouts
+// at most.
 func (e *Election) Run(ctx context.Context, cb Callbacks) error {
 	e.usable()
 	return core.WrapError("run", e.name, e.run(ctx, cb))

@@ -234,12 +234,18 @@ func tellChanged(w io.Writer, x operator.Exchange, before, now *nodeset.Configur
 	if x.Undo {
 		return
 	}
-	fmt.Fprintln(w, "Running clients have followed. Give all clients the new list.")
 	var left []string // by this change, or by one that it has finished first
+	waited := false   // a change that drops an address waits until clients have followed
 	for _, m := range before.Members {
 		if now.Member(m.Identity) < 0 {
 			left = append(left, m.Addr)
 		}
+		waited = waited || slices.ContainsFunc(m.All(), func(addr string) bool { return now.Place(addr) < 0 })
+	}
+	if waited {
+		fmt.Fprintln(w, "Running clients have followed. Give all clients the new list.")
+	} else {
+		fmt.Fprintln(w, "Running clients follow by themselves. Give all clients the new list.")
 	}
 	if len(left) > 0 {
 		fmt.Fprintf(w, "Then stop the removed servers: %s\n", strings.Join(left, " "))

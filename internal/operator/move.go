@@ -5,6 +5,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/internal/fault"
 	"github.com/quorate/quorate/internal/nodeset"
+	"github.com/quorate/quorate/internal/resp"
 )
 
 // standing returns the function that Operate calls if no majority of the set
@@ -53,7 +55,7 @@ func (x *exchange) standing(ctx context.Context) func() error {
 func (x *exchange) standIn(c *nodeset.Configuration) {
 	for _, to := range x.goal.Move {
 		member := &c.Members[c.Member(to.Identity)]
-		if x.answers(member) {
+		if x.answers(member) || x.loads(member) {
 			continue
 		}
 		x.stood = append(x.stood, member)
@@ -61,10 +63,11 @@ func (x *exchange) standIn(c *nodeset.Configuration) {
 	}
 }
 
-// silent waits, and reports whether members that are moved have not answered at
-// their recorded addresses for a guard time, or for a minute if that is shorter,
-// while no majority answered. A server that is only slow or restarts answers by
-// then, and is refused if the new address leads to a copy of its data.
+// silent waits until each member that is moved answers at its recorded address,
+// or has not done so for a guard time, or for a minute if that is shorter. It
+// reports whether there is one that has not, and no majority answers either. A
+// server that is only slow or restarts answers by then, and is refused if the
+// new address leads to a copy of its data.
 func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, error) {
 	tick := time.NewTicker(x.q.Set.NodeTimeout)
 	defer tick.Stop()
@@ -75,8 +78,11 @@ func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, 
 	for {
 		silent, waits := false, false
 		for i := range x.goal.Move {
-			answered := answers[i]
-			if answers[i] = x.answers(&c.Members[c.Member(x.goal.Move[i].Identity)]); !answers[i] {
+			member, answered := &c.Members[c.Member(x.goal.Move[i].Identity)], answers[i]
+			if answers[i] = x.answers(member); x.loads(member) {
+				heard[i] = time.Now()
+			}
+			if !answers[i] {
 				long := time.Since(heard[i]) >= min(c.Guard(), time.Minute)
 				silent, waits = silent || long, waits || !long
 				continue
@@ -88,8 +94,8 @@ func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, 
 				}
 			}
 		}
-		if f, _ := x.q.Unready(); f == nil || x.config() != c || silent && !waits {
-			return f != nil && x.config() == c, nil
+		if f, _ := x.q.Unready(); f == nil || x.config() != c || !waits {
+			return silent && f != nil && x.config() == c, nil
 		}
 		select {
 		case <-tick.C:
@@ -99,6 +105,17 @@ func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, 
 			return false, nil
 		}
 	}
+}
+
+// loads reports whether the server at the recorded address of a member is about
+// to answer: it has restarted, and reads its files.
+func (x *exchange) loads(member *nodeset.Member) bool {
+	n := x.q.Peers.Node(member.Number)
+	if n == nil {
+		return false
+	}
+	refusal, ok := errors.AsType[resp.Error](n.Err())
+	return ok && refusal.Code() == "LOADING"
 }
 
 // answers reports whether a server answers at the recorded address of a member.
