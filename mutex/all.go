@@ -252,7 +252,7 @@ func (g *Group) acquire(ctx context.Context, try bool) (held []*hold, name strin
 			continue
 		}
 		name := g.parts[got].spec.Name
-		if got > 0 && g.onOneSet() {
+		if g.onOneSet() {
 			return held, name, &fault.Failure{Err: errOneSet}
 		}
 		if try {
