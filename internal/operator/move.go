@@ -50,8 +50,8 @@ func (x *exchange) standing(ctx context.Context) func() error {
 	}
 }
 
-// standIn dials the members of the moves that do not answer at their new
-// addresses.
+// standIn dials at its new address each member of a move that does not answer at
+// its recorded one.
 func (x *exchange) standIn(c *nodeset.Configuration) {
 	for _, to := range x.goal.Move {
 		member := &c.Members[c.Member(to.Identity)]
