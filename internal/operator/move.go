@@ -207,8 +207,8 @@ func (x *exchange) sameServer(member *nodeset.Member, to, run string, keep bool)
 	}
 	switch {
 	case empty && now != run:
-		return fmt.Errorf("%w: an empty server answers at %s; stop it, or have the address lead nowhere from here, "+
-			"so that other clients don't take it for the node that has moved",
+		return fmt.Errorf("%w: an empty server answers at %s; stop it, or have the address lead nowhere from "+
+			"here, so that other clients don't take it for the node that has moved",
 			fault.ErrInvalid, member.Addr)
 	case now == "" || run == "":
 		if !keep {
