@@ -32,9 +32,9 @@ func (x *exchange) standing(ctx context.Context) func() error {
 		for c := x.config(); c != nil; c = x.config() {
 			err := x.prepareMoves(ctx, c)
 			if err == nil {
-				var silent bool
-				if silent, err = x.silent(ctx, c); silent {
-					x.standIn(c)
+				var silent []nodeset.Member
+				if silent, err = x.silent(ctx, c); len(silent) > 0 {
+					x.standIn(c, silent)
 					return nil
 				}
 			}
@@ -50,14 +50,10 @@ func (x *exchange) standing(ctx context.Context) func() error {
 	}
 }
 
-// standIn dials at its new address each member of a move that does not answer at
-// its recorded one.
-func (x *exchange) standIn(c *nodeset.Configuration) {
-	for _, to := range x.goal.Move {
+// standIn dials the members of these moves at their new addresses.
+func (x *exchange) standIn(c *nodeset.Configuration, moves []nodeset.Member) {
+	for _, to := range moves {
 		member := &c.Members[c.Member(to.Identity)]
-		if x.answers(member) || x.loads(member) {
-			continue
-		}
 		x.stood = append(x.stood, member)
 		x.q.Members.Change(-1, func(m *nodeset.Membership) { m.Stand(member, to.Addr) })
 	}
@@ -65,10 +61,10 @@ func (x *exchange) standIn(c *nodeset.Configuration) {
 
 // silent waits until each member that is moved answers at its recorded address,
 // or has not done so for a guard time, or for a minute if that is shorter. It
-// reports whether there is one that has not, and no majority answers either. A
-// server that is only slow or restarts answers by then, and is refused if the
-// new address leads to a copy of its data.
-func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, error) {
+// returns the moves of those that have not, none if a majority answers. A server
+// that is only slow or restarts answers by then, and is refused if the new
+// address leads to a copy of its data.
+func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) ([]nodeset.Member, error) {
 	tick := time.NewTicker(x.q.Set.NodeTimeout)
 	defer tick.Stop()
 	answers, heard := make([]bool, len(x.goal.Move)), make([]time.Time, len(x.goal.Move))
@@ -76,33 +72,41 @@ func (x *exchange) silent(ctx context.Context, c *nodeset.Configuration) (bool, 
 		heard[i] = time.Now()
 	}
 	for {
-		silent, waits := false, false
+		var silent []nodeset.Member
+		waits := false
 		for i := range x.goal.Move {
 			member, answered := &c.Members[c.Member(x.goal.Move[i].Identity)], answers[i]
 			if answers[i] = x.answers(member); x.loads(member) {
 				heard[i] = time.Now()
 			}
 			if !answers[i] {
-				long := time.Since(heard[i]) >= min(c.Guard(), time.Minute)
-				silent, waits = silent || long, waits || !long
+				if time.Since(heard[i]) < min(c.Guard(), time.Minute) {
+					waits = true
+				} else {
+					silent = append(silent, x.goal.Move[i])
+				}
 				continue
 			}
 			heard[i] = time.Now()
 			if !answered {
 				if err := x.prepareMoves(ctx, c); err != nil {
-					return false, err
+					return nil, err
 				}
 			}
 		}
-		if f, _ := x.q.Unready(); f == nil || x.config() != c || !waits {
-			return silent && f != nil && x.config() == c, nil
+		f, _ := x.q.Unready()
+		switch {
+		case f == nil || x.config() != c:
+			return nil, nil
+		case !waits:
+			return silent, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return false, nil // Operate says that no majority has answered
+			return nil, nil // Operate says that no majority has answered
 		case <-x.q.Life.Done():
-			return false, nil
+			return nil, nil
 		}
 	}
 }
